@@ -1,0 +1,87 @@
+"""The part of dptrace that lives in the user's Python. Pure Python, no dependency.
+
+This file is all that is loaded into a program that never imports torch: a meta path finder that waits for
+torch.utils.data. PROTOCOL.md says what the rest writes down.
+"""
+import sys
+from _thread import get_ident
+
+# Modules to tend right after they have run, and how: a function of this package, as "module.function".
+# Only the first two are watched until torch.utils.data is there; hooks.activate() adds the others.
+WATCHED = {
+    "torch.utils.data": "hooks.activate",
+    "torch.utils.data._utils.worker": "hooks.worker_reloaded",
+}
+
+
+class Finder:
+    """First on sys.meta_path: finds the module with the other finders and calls us after it has run.
+
+    It shadows exec_module on the loader *instance* and takes the shadow away when it is used, so that the types of
+    loader and spec, resources, sources and reload() stay as they are.
+    """
+
+    def __init__(self):
+        self.busy = set()
+
+    def find_spec(self, name, path=None, target=None):
+        action = WATCHED.get(name)
+        if action is None:
+            return None
+        me = (get_ident(), name)
+        if me in self.busy:
+            return None
+        self.busy.add(me)
+        try:
+            for finder in list(sys.meta_path):
+                find = None if finder is self else getattr(finder, "find_spec", None)
+                spec = find(name, path, target) if find else None
+                if spec is not None:
+                    break
+            else:
+                return None
+        finally:
+            self.busy.discard(me)
+        loader = spec.loader
+        run = getattr(loader, "exec_module", None)
+        if run is None:
+            return spec
+
+        def exec_module(module):
+            vars(loader).pop("exec_module", None)
+            run(module)
+            perform(action, module)
+
+        try:
+            loader.exec_module = exec_module
+        except (AttributeError, TypeError):  # a loader without attributes of its own: its modules stay unseen
+            pass
+        return spec
+
+
+def perform(action, module):
+    """Runs one of our functions on a freshly imported module; fails open."""
+    from . import guard
+    try:
+        home, function = action.split(".")
+        getattr(__import__(__name__ + "." + home, fromlist=[home]), function)(module)
+    except Exception as e:
+        if guard.theirs(e):
+            raise
+
+
+def watch(name, action):
+    """From now on, `action` after each import of `name`; at once if it is loaded already."""
+    WATCHED[name] = action
+    module = sys.modules.get(name)
+    if module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False):
+        perform(action, module)
+
+
+def install():
+    """Puts the finder in front, once per interpreter."""
+    if any(type(f).__name__ == "Finder" and type(f).__module__ == __name__ for f in sys.meta_path):
+        return
+    sys.meta_path.insert(0, Finder())
+    if "torch.utils.data" in sys.modules:  # attached late
+        perform(WATCHED["torch.utils.data"], sys.modules["torch.utils.data"])

@@ -1,0 +1,110 @@
+"""What is wrapped in torch, and with what. Signatures: torch 1.8 to 2.15 (research notes in the project's docs)."""
+import sys
+
+from . import guard, iterators, ring, watch, windows
+
+# Watched from the moment that torch.utils.data is there.
+_LATER = {
+    "torchdata.stateful_dataloader.stateful_dataloader": "hooks.stateful",
+    "torch.optim.optimizer": "steps.watch",
+    "torch.nn.parallel.distributed": "dist.watch_ddp",
+    "torch.distributed.fsdp.fully_sharded_data_parallel": "dist.watch_fsdp",
+    "torch.distributed.fsdp._fully_shard._fully_shard": "dist.watch_fully_shard",
+    "torch.distributed._composable.fsdp.fully_shard": "dist.watch_fully_shard",
+    "multiprocessing.pool": "forks.watch_pool",
+    "concurrent.futures.process": "forks.watch_executor",
+    "cv2": "opencv.watch",
+}
+
+
+def dress(new, original):
+    """Makes a wrapper pass for what it wraps: also by pickle, which names worker functions by module and qualname."""
+    for attribute in ("__module__", "__name__", "__qualname__", "__doc__"):
+        try:
+            setattr(new, attribute, getattr(original, attribute))
+        except AttributeError:
+            pass
+    new.__wrapped__ = original
+    return new
+
+
+def wrap(owner, name, around):
+    """Replaces owner.name by a function that calls around(original, *args, **kwargs). Once."""
+    original = owner.__dict__.get(name)
+    if original is None or getattr(original, "_dptrace", False):
+        return
+
+    def wrapper(*args, **kwargs):
+        return around(original, *args, **kwargs)
+
+    wrapper._dptrace = True
+    setattr(owner, name, dress(wrapper, original))
+
+
+def activate(module):
+    """torch.utils.data was imported."""
+    if module.__dict__.get("_dptrace"):
+        return
+    module._dptrace = True
+    from . import forks
+    loader = sys.modules["torch.utils.data.dataloader"]
+    base, many, single = loader._BaseDataLoaderIter, loader._MultiProcessingDataLoaderIter, loader._SingleProcessDataLoaderIter
+    wrap(loader.DataLoader, "__init__", iterators.loader_init)
+    wrap(base, "__init__", iterators.base_init)
+    wrap(base, "_next_index", iterators.next_index)
+    multiprocessing_iterator(many)
+    wrap(single, "__init__", iterators.Single.init)
+    wrap(single, "_next_data", iterators.Single.next_data)
+    utils = loader._utils
+    worker_reloaded(utils.worker)
+    wrap(utils.fetch._BaseDatasetFetcher, "__init__", fetcher_init)
+    wrap(utils.fetch._MapDatasetFetcher, "fetch", windows.fetch)
+    wrap(utils.fetch._IterableDatasetFetcher, "fetch", windows.fetch)
+    forks.watch()
+    for name, action in _LATER.items():
+        watch(name, action)
+    ring.ring.make() if not ring.ring.open else None
+
+
+def multiprocessing_iterator(cls):
+    around = iterators.MultiProcessing
+    for name, wrapper in (("__init__", around.init), ("_reset", around.reset), ("_try_put_index", around.try_put_index),
+                          ("_try_get_data", around.try_get_data), ("_next_data", around.next_data), ("_shutdown_workers", around.shutdown_workers)):
+        wrap(cls, name, wrapper)
+
+
+def fetcher_init(original, self, *args, **kwargs):
+    """_BaseDatasetFetcher.__init__(dataset, auto_collation, collate_fn, drop_last), in all versions."""
+    box, inner = [], args
+    try:
+        if len(args) > 2:
+            inner = args[:2] + (dress(windows.timed(box, args[2]), args[2]),) + args[3:]
+    except Exception as e:
+        if guard.theirs(e):
+            raise
+    original(self, *inner, **kwargs)
+    try:
+        if inner is not args:
+            windows.attach(self, box, args[0], args[2])
+    except Exception as e:
+        if guard.theirs(e):
+            raise
+
+
+def worker_reloaded(module):
+    """torch.utils.data._utils.worker was imported, or reloaded (litdata does that inside its workers)."""
+    if "torch.utils.data" in sys.modules and sys.modules["torch.utils.data"].__dict__.get("_dptrace"):
+        wrap(module, "_worker_loop", windows.serve)
+
+
+def stateful(module):
+    """torchdata's StatefulDataLoader: a worker loop and iterators of its own, on torch's base class."""
+    multiprocessing_iterator(module._StatefulMultiProcessingDataLoaderIter)
+    single = module._StatefulSingleProcessDataLoaderIter
+    wrap(single, "__init__", iterators.Single.init)
+    wrap(single, "_next_data", iterators.Single.next_data)
+    worker = sys.modules["torchdata.stateful_dataloader.worker"]
+    original = worker.__dict__.get("_worker_loop")
+    wrap(worker, "_worker_loop", windows.serve)
+    if module.__dict__.get("_worker_loop") is original:  # one object in both places, or pickle finds another than it was given
+        module._worker_loop = worker._worker_loop

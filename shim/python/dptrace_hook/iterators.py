@@ -1,0 +1,315 @@
+"""The side of the training loop: passes, indices handed to workers, batches delivered."""
+import struct
+import sys
+
+from . import discover, failures, guard, ring, steps, windows
+from .ring import mono
+
+_PUT = struct.Struct("<IIIiqIi")
+_NEXT = struct.Struct("<IIIiIqqQI")
+_PUT_MAX = 4096  # indices in a record
+_loaders = 0
+
+
+def where_made(depth):
+    """The callers of DataLoader(...): "file:line" of up to 8 frames outside torch and this package, innermost first."""
+    frame, at = sys._getframe(depth), []
+    while frame is not None and len(at) < 8:
+        file = frame.f_code.co_filename
+        if "/dptrace_hook/" not in file and "/torch/utils/data/" not in file and not file.startswith("<frozen"):
+            at.append((file, frame.f_lineno))
+        frame = frame.f_back
+    return at
+
+
+def loader_made(loader):
+    """After DataLoader.__init__: remembers where and when, for the first iteration."""
+    loader.__dict__["_dptrace"] = {"of": id(loader), "at": where_made(3), "t": mono(), "number": 0, "passes": 0, "open": -1}
+
+
+def facts_of(loader):
+    """Our notes in a loader; a loader that came about by copying one gets its own."""
+    notes = loader.__dict__.get("_dptrace")
+    if notes is None or notes["of"] != id(loader):
+        at = notes["at"] if notes else []
+        notes = loader.__dict__["_dptrace"] = {"of": id(loader), "at": at, "t": mono(), "number": 0, "passes": 0, "open": -1}
+    return notes
+
+
+def describe(loader, iterator, notes):
+    """The loader record. Only instance dictionaries are read; the length of a dataset of the user's own would be a call."""
+    global _loaders
+    _loaders += 1
+    notes["number"] = _loaders
+    d, it = loader.__dict__, iterator.__dict__
+    batch_sampler = d.get("batch_sampler")
+    sampler = getattr(batch_sampler, "__dict__", {}).get("sampler") if batch_sampler is not None else None
+    if sampler is None:
+        sampler = d.get("sampler")
+    s = getattr(sampler, "__dict__", {})
+    number = lambda v, none=-1: int(v) if type(v) in (int, bool) else none  # noqa: E731
+    workers = number(it.get("_num_workers"), 0)
+    at = notes["at"][:1] or [("", 0)]
+    ring.put_json(ring.LOADER, {
+        "loader": _loaders, "class": discover.name(type(loader)), "dataset": discover.name(type(d.get("dataset"))),
+        "iterable": it.get("_dataset_kind") == 1, "length": length(d.get("dataset")), "batch_size": number(d.get("batch_size")), "num_workers": workers,
+        "prefetch": number(d.get("prefetch_factor")), "drop_last": bool(it.get("_drop_last") is True), "pin_memory": it.get("_pin_memory") is True,
+        "persistent": d.get("persistent_workers") is True, "in_order": it.get("_in_order", True) is True,
+        "start_method": start_method(loader) if workers else "", "sampler": discover.name(type(sampler)),
+        "batch_sampler": discover.name(type(batch_sampler)) if batch_sampler is not None else "",
+        "sampler_epoch": number(s.get("epoch")), "sampler_rank": number(s.get("rank")), "sampler_replicas": number(s.get("num_replicas")),
+        "sampler_seed": number(s.get("seed")), "generator": d.get("generator") is not None, "collate": callable_name(d.get("collate_fn")),
+        "worker_init": callable_name(d.get("worker_init_fn")), "file": at[0][0], "line": at[0][1],
+        "stack": "\n".join("%s:%d" % a for a in notes["at"])}, notes["t"])
+
+
+def length(dataset):
+    """len() of torch's own dataset classes over builtin lists; -1 for the user's."""
+    from torch.utils.data import dataset as module
+    d = getattr(dataset, "__dict__", {})
+    if type(dataset) is module.Subset and type(d.get("indices")) in (list, tuple, range):
+        return len(d["indices"])
+    if type(dataset) is module.ConcatDataset and type(d.get("cumulative_sizes")) is list and d["cumulative_sizes"]:
+        return d["cumulative_sizes"][-1]
+    if type(dataset) is module.TensorDataset and d.get("tensors"):
+        return int(d["tensors"][0].shape[0]) if type(d["tensors"][0]) is sys.modules["torch"].Tensor else -1
+    return -1
+
+
+def start_method(loader):
+    import multiprocessing
+    context = loader.__dict__.get("_DataLoader__multiprocessing_context")
+    method = getattr(type(context), "_name", None) if context is not None else None
+    return method or multiprocessing.get_start_method(allow_none=True) or multiprocessing.get_all_start_methods()[0]
+
+
+def callable_name(f):
+    if f is None:
+        return ""
+    d = f if hasattr(type(f), "__code__") or type(f).__name__ in ("function", "builtin_function_or_method") else type(f)
+    return "%s.%s" % (d.__module__, d.__qualname__)
+
+
+def pass_begins(iterator, loader):
+    notes = facts_of(loader)
+    if not notes["number"]:
+        from . import dist
+        dist.rank_known()
+        describe(loader, iterator, notes)
+    d = iterator.__dict__
+    if notes["open"] >= 0:
+        end_pass(notes["number"], notes["open"], "dropped", notes["delivered"])
+    number = notes["passes"]
+    notes["passes"], notes["open"], notes["delivered"] = number + 1, number, 0
+    d["_dptrace_at"] = (notes["number"], number)
+    d["_dptrace_notes"] = notes
+    sampler = getattr(loader.__dict__.get("batch_sampler"), "__dict__", {}).get("sampler") or loader.__dict__.get("sampler")
+    epoch = getattr(sampler, "__dict__", {}).get("epoch")
+    seed = d.get("_base_seed")
+    ring.put_json(ring.PASS, {"loader": notes["number"], "pass": number, "phase": "begin", "sampler_epoch": epoch if type(epoch) is int else -1,
+                              "base_seed": seed if type(seed) is int else 0})
+
+
+def end_pass(loader, number, how, delivered):
+    ring.put_json(ring.PASS, {"loader": loader, "pass": number, "phase": "end", "end": how, "delivered": delivered})
+
+
+def workers_started(iterator):
+    loader, number = iterator.__dict__["_dptrace_at"]
+    for i, process in enumerate(iterator._workers):
+        ring.put_json(ring.WORKER, {"phase": "begin", "loader": loader, "pass": number, "worker": i, "pid": process.pid or 0})
+
+
+def workers_ended(iterator):
+    """After _shutdown_workers, which joins them: what each left behind."""
+    at = iterator.__dict__.get("_dptrace_at")
+    if at is None or iterator.__dict__.pop("_dptrace_alive", None) is None:
+        return
+    for i, process in enumerate(iterator.__dict__.get("_workers", ())):
+        code = process.exitcode
+        if code is not None:
+            ring.put_json(ring.WORKER, {"phase": "exit", "loader": at[0], "pass": at[1], "worker": i, "pid": process.pid or 0, "exitcode": code})
+
+
+def put_indices(at, batch, worker, index, t0, ns):
+    if type(index) is int:
+        ring.put(ring.PUT, _PUT.pack(*at, batch, worker, ns, 0, 1) + struct.pack("<q", index), t0)
+        return
+    n = len(index) if type(index) in (list, tuple) else 0
+    if n and all(t is int or t.__module__ == "numpy" for t in set(map(type, index))):
+        for first in range(0, n, _PUT_MAX):
+            part = index[first:first + _PUT_MAX]
+            ring.put(ring.PUT, _PUT.pack(*at, batch, worker, ns, first, len(part)) + struct.pack("<%dq" % len(part), *part), t0)
+        return
+    keys = ",".join(k if type(k) is str else type(k).__name__ for k in index[:32]) if n else type(index).__name__ if index is not None else ""
+    ring.put(ring.PUT, _PUT.pack(*at, batch, worker, ns, 0, -1) + keys.encode("utf-8", "replace")[:256], t0)
+
+
+def delivered(iterator, batch, worker, t0, arrived):
+    at = iterator.__dict__["_dptrace_at"]
+    iterator.__dict__["_dptrace_notes"]["delivered"] += 1
+    ring.put(ring.NEXT, _NEXT.pack(*at, batch & 0xFFFFFFFF, worker, 1 + 256 * steps.is_grad_enabled(), t0, arrived, steps.taken, steps.last))
+
+
+def ended(iterator, raised, worker, t0):
+    at, notes = iterator.__dict__["_dptrace_at"], iterator.__dict__["_dptrace_notes"]
+    stop = isinstance(raised, StopIteration)
+    ring.put(ring.NEXT, _NEXT.pack(*at, 0xFFFFFFFF, worker, (0 if stop else 2) + 256 * steps.is_grad_enabled(), t0, 0, steps.taken, steps.last))
+    if not stop and worker == -2:
+        failures.write(raised, at[0], at[1], -2, 0xFFFFFFFF, "next")
+    if notes["open"] == at[1]:
+        notes["open"] = -1
+        end_pass(at[0], at[1], "exhausted" if stop else "error", notes["delivered"])
+
+
+class MultiProcessing:
+    """Wrappers for _MultiProcessingDataLoaderIter, and for torchdata's copy of it."""
+
+    @staticmethod
+    def init(original, self, loader, *args, **kwargs):
+        original(self, loader, *args, **kwargs)
+        try:
+            self.__dict__["_dptrace_alive"] = True
+            workers_started(self)
+        except Exception as e:
+            if guard.theirs(e):
+                raise
+
+    @staticmethod
+    def reset(original, self, loader, *args, **kwargs):
+        try:
+            if not (args[0] if args else kwargs.get("first_iter", False)):
+                pass_begins(self, loader)
+        except Exception as e:
+            if guard.theirs(e):
+                raise
+        return original(self, loader, *args, **kwargs)
+
+    @staticmethod
+    def try_put_index(original, self, *args, **kwargs):
+        batch, t0 = self._send_idx, mono()
+        result = original(self, *args, **kwargs)
+        try:
+            if self._send_idx != batch:
+                t1, info = mono(), self._task_info.get(batch)
+                d = self.__dict__
+                put_indices(d["_dptrace_at"], batch, info[0] if info else -2, d.pop("_dptrace_index", None), t0, t1 - t0)
+        except Exception as e:
+            if guard.theirs(e):
+                raise
+        return result
+
+    @staticmethod
+    def try_get_data(original, self, *args, **kwargs):
+        got = original(self, *args, **kwargs)
+        try:
+            if got[0]:
+                d = self.__dict__
+                d["_dptrace_got"] = batch = got[1][0]
+                d.setdefault("_dptrace_arrived", {})[batch] = mono()
+        except Exception as e:
+            if guard.theirs(e):
+                raise
+        return got
+
+    @staticmethod
+    def next_data(original, self, *args, **kwargs):
+        t0 = mono()
+        try:
+            data = original(self, *args, **kwargs)
+        except BaseException as raised:
+            try:
+                ended(self, raised, -2, t0)
+            except Exception as e:
+                if guard.theirs(e):
+                    raise
+            raise
+        try:
+            t1, d = mono(), self.__dict__
+            batch = d["_dptrace_got"] if d.get("_in_order") is False else d["_rcvd_idx"] - 1
+            delivered(self, batch, -2, t0, d.get("_dptrace_arrived", {}).pop(batch, 0))
+            r = ring.ring
+            r.calls += 1
+            if r.calls & 7 == 0:
+                r.cost(3 * (mono() - t1))  # with its share of try_put_index and try_get_data, which are as long
+        except Exception as e:
+            if guard.theirs(e):
+                raise
+        return data
+
+    @staticmethod
+    def shutdown_workers(original, self, *args, **kwargs):
+        result = original(self, *args, **kwargs)
+        try:
+            if not sys.is_finalizing():
+                workers_ended(self)
+        except Exception as e:
+            if guard.theirs(e):
+                raise
+        return result
+
+
+class Single:
+    """Wrappers for _SingleProcessDataLoaderIter: num_workers=0."""
+
+    @staticmethod
+    def init(original, self, loader, *args, **kwargs):
+        # The fetcher is made in there, after the base class's __init__ has begun the pass.
+        before = windows.here.single
+        windows.here.single = ()
+        try:
+            original(self, loader, *args, **kwargs)
+        finally:
+            windows.here.single = before
+
+    @staticmethod
+    def next_data(original, self, *args, **kwargs):
+        t0 = mono()
+        try:
+            data = original(self, *args, **kwargs)
+        except BaseException as raised:
+            try:
+                ended(self, raised, -1, t0)
+            except Exception as e:
+                if guard.theirs(e):
+                    raise
+            raise
+        try:
+            d = self.__dict__
+            batch = d["_dptrace_notes"]["delivered"]
+            put_indices(d["_dptrace_at"], batch, -1, d.pop("_dptrace_index", None), t0, 0)
+            delivered(self, batch, -1, t0, 0)
+        except Exception as e:
+            if guard.theirs(e):
+                raise
+        return data
+
+
+def base_init(original, self, loader, *args, **kwargs):
+    original(self, loader, *args, **kwargs)
+    try:
+        pass_begins(self, loader)
+        if windows.here.single is not None:
+            windows.here.single = self.__dict__["_dptrace_at"]
+    except Exception as e:
+        if guard.theirs(e):
+            raise
+
+
+def next_index(original, self, *args, **kwargs):
+    index = original(self, *args, **kwargs)
+    try:
+        self.__dict__["_dptrace_index"] = index
+    except Exception as e:
+        if guard.theirs(e):
+            raise
+    return index
+
+
+def loader_init(original, self, *args, **kwargs):
+    original(self, *args, **kwargs)
+    try:
+        loader_made(self)
+    except Exception as e:
+        if guard.theirs(e):
+            raise

@@ -1,0 +1,178 @@
+"""The record file of this process: a ring in shared memory that `dptrace record` drains (PROTOCOL.md).
+
+It is a file on disk, not a socket or a pipe: a store into a mapping neither blocks nor gives up the GIL, and it
+survives the death of this process. The file is fully allocated when it is made, so a full disk is an error then and
+never a SIGBUS later. Nothing here waits for the recorder: what finds no room is dropped and counted.
+"""
+import mmap
+import os
+import struct
+import sys
+import time
+from _thread import allocate_lock, get_ident
+
+from . import guard
+
+mono = time.monotonic_ns
+
+PAD, PROCESS, LOADER, PASS, WORKER, PUT, FETCH, NEXT, SLOT, STATE, OPTIMIZER, EXCEPTION, DIST, ERRORS = range(14)
+
+HEADER = 128
+SMALL = 64 << 10  # bytes of a ring when many processes share the spool
+GONE_NS = 10 * 10**9  # a recorder that has not looked for so long has died
+_RECORD = struct.Struct("<IHHQII")
+# indices of the header's u64 words
+_HEAD, _TAIL, _DROPPED, _BEAT, _HOOK_NS, _CALLS, _RECORDS = 1, 2, 6, 7, 8, 9, 10
+
+_session = None
+
+
+def session():
+    """What `dptrace record` left beside this package for us; read once."""
+    global _session
+    if _session is None:
+        import json
+        here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        with open(os.path.join(here, "session.json")) as f:
+            _session = json.load(f)
+    return _session
+
+
+class Ring:
+    def __init__(self):
+        self.pid = os.getpid()
+        self.lock = allocate_lock()
+        self.open = False
+        self.dead = False
+        self.kind = "python"
+        self.head = self.tail = self.number = 0
+        self.dropped = self.hook_ns = self.calls = 0
+
+    def make(self):
+        """Makes and maps the file. Any failure leaves the ring dead: nothing is recorded, the program does not notice."""
+        self.open = self.dead = True
+        try:
+            spool = session()["spool"]
+            size = session()["ring"] if len(os.listdir(spool)) < session()["rings"] else SMALL
+            path = os.path.join(spool, "%d.%d.ring" % (self.pid, mono()))
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                os.posix_fallocate(fd, 0, HEADER + size)
+                self.map = mmap.mmap(fd, HEADER + size)
+            except OSError:
+                os.unlink(path)
+                raise
+            finally:
+                os.close(fd)
+        except OSError as e:
+            if guard.theirs(e):
+                raise
+            return
+        now = mono()
+        struct.pack_into("<4sIQQIIIIQQQ", self.map, 0, b"DPR1", 1, 0, 0, size, self.pid, os.getppid(), 0, now, 0, now)
+        self.capacity = size
+        # Items of a cast memoryview are stored whole, which struct's little-endian formats do byte by byte.
+        self.words = memoryview(self.map)[:HEADER].cast("Q")
+        self.flags = memoryview(self.map)[36:40].cast("I")
+        self.dead = False
+        self.put(PROCESS, _json(_describe(self.kind)))
+
+    def put(self, kind, payload, t=0):
+        if not self.open:
+            self.make()
+        if self.dead or guard.off:
+            return
+        # The lock is taken only when a signal handler or another thread of the program is inside: do not wait long.
+        if not self.lock.acquire(False) and not self.lock.acquire(True, 0.01):
+            self.dropped += 1
+            return
+        try:
+            need = 24 + len(payload)
+            pad = -need & 7
+            need += pad
+            at = self.head % self.capacity
+            skip = self.capacity - at if at + need > self.capacity else 0
+            if self.head + skip + need - self.tail > self.capacity and not self.room(skip + need):
+                return
+            data, number = self.map, self.number
+            if skip:
+                _RECORD.pack_into(data, HEADER + at, skip, PAD, 0, 0, 0, 0) if skip >= 24 else struct.pack_into("<IHH", data, HEADER + at, skip, PAD, 0)
+                at = 0
+            at += HEADER
+            data[at + 24:at + need - pad] = payload
+            _RECORD.pack_into(data, at, need, kind, pad, t or mono(), get_ident() & 0xFFFFFFFF, number & 0xFFFFFFFF)
+            self.number = number + 1
+            self.head += skip + need
+            self.words[_RECORDS] = self.number
+            self.words[_HEAD] = self.head  # last: only now it exists
+        finally:
+            self.lock.release()
+
+    def room(self, need):
+        """Asks how far the recorder has come. False: dropped."""
+        self.tail = self.words[_TAIL]
+        if self.head + need - self.tail <= self.capacity:
+            return True
+        self.dropped += 1
+        self.words[_DROPPED] = self.dropped
+        if mono() - self.words[_BEAT] > GONE_NS:
+            self.dead = True
+            self.flags[0] |= 2
+        return False
+
+    def cost(self, ns):
+        """Adds what an 8th of the calls was measured to cost to the header, for all eight."""
+        self.hook_ns += 8 * ns
+        if not self.dead and self.open:
+            self.words[_HOOK_NS] = self.hook_ns
+            self.words[_CALLS] = self.calls
+
+    def close(self):
+        """The process ends in good order: no record follows."""
+        if self.open and not self.dead:
+            self.words[_HOOK_NS], self.words[_CALLS] = self.hook_ns, self.calls
+            self.flags[0] |= 1
+
+
+ring = Ring()
+
+
+def put(kind, payload, t=0):
+    ring.put(kind, payload, t)
+
+
+def put_json(kind, facts, t=0):
+    ring.put(kind, _json(facts), t)
+
+
+def after_fork(kind="fork"):
+    """In the child: the parent's ring is the parent's; ours is made with our first record."""
+    global ring
+    ring = Ring()
+    ring.kind = kind
+
+
+def _json(facts):
+    import json
+    return json.dumps(facts).encode("utf-8", "replace")
+
+
+def _describe(kind):
+    """Facts about this process. Versions are read from modules that are loaded; nothing is imported for it."""
+    def version(name):
+        v = vars(sys.modules[name]).get("__version__") if name in sys.modules else None
+        return str.__str__(v) if isinstance(v, str) else ""  # torch's is a subclass of str
+
+    def number(name):
+        v = os.environ.get(name, "")
+        return int(v) if v.isdigit() else -1
+
+    try:
+        cwd = os.getcwd()
+    except OSError:  # removed, as far as Python knows
+        cwd = ""
+    argv = getattr(sys, "orig_argv", None) or [sys.executable] + list(getattr(sys, "argv", []))
+    return {"pid": os.getpid(), "ppid": os.getppid(), "kind": kind, "python": "%d.%d.%d" % sys.version_info[:3],
+            "torch": version("torch"), "numpy": version("numpy"), "exe": sys.executable or "", "cwd": cwd,
+            "cmdline": " ".join(a for a in argv if type(a) is str)[:4096], "rank": number("RANK"), "local_rank": number("LOCAL_RANK"),
+            "world_size": number("WORLD_SIZE") if number("WORLD_SIZE") > 0 else 0}

@@ -1,0 +1,184 @@
+"""Reads the state of generators: never draws, never seeds, never imports the library they come from.
+
+A reader is made per generator object. `peek()` is cheap and changes exactly when the generator was drawn from or seeded;
+`place(peeked)` gives (id, pos) of PROTOCOL.md and `raw()` the whole state. Layouts that are read through memory were
+measured on CPython 3.8-3.14, NumPy 1.18-2.4 and torch 1.8-2.15, and each object's is compared with its official
+getter before it is trusted.
+"""
+import ctypes
+import random
+import struct
+import sys
+
+_MT = struct.Struct("<624Ii")
+_KEY_BYTES = 4 * 624
+
+
+def numpy_random():
+    """numpy.random.mtrand if the program has loaded it. NumPy >= 2.4 loads numpy.random at first use, and loading it
+    in the parent of forked workers would give them all one state: the bug that we look for."""
+    return sys.modules.get("numpy.random.mtrand")
+
+
+class Mersenne:
+    """MT19937 behind an address: `key` is where its 624 words are, `pos` where its int32 position is."""
+    kind = "mt19937"
+
+    def __init__(self, key, pos, keep):
+        self.keep = keep  # the memory is the generator's
+        self.key = memoryview((ctypes.c_char * _KEY_BYTES).from_address(key)).cast("B")
+        self.words = self.key[4:20]
+        self.pos = memoryview((ctypes.c_char * 4).from_address(pos)).cast("B")
+
+    def peek(self):
+        return bytes(self.words) + bytes(self.pos)
+
+    def place(self, peeked):
+        return peeked[:16], int.from_bytes(peeked[16:], "little", signed=True)
+
+    def raw(self):
+        return bytes(self.key) + bytes(self.pos)
+
+
+class PythonSlow:
+    """random.Random where its memory is not laid out as in CPython."""
+    kind = "mt19937"
+
+    def __init__(self, r):
+        self.r = r
+
+    def peek(self):
+        state = _RANDOM.getstate(self.r)
+        return struct.pack("<4Ii", *(state[1:5] + state[-1:]))
+
+    place = Mersenne.place
+
+    def raw(self):
+        return _MT.pack(*_RANDOM.getstate(self.r))
+
+
+class Torch:
+    """torch.Generator of the CPU. The state (aten/src/ATen/CPUGeneratorImpl.cpp, CPUGeneratorImplStateLegacy):
+    u64 seed, i32 left, i32 seeded, u64 next, 624 x u64 key, then the cached normals."""
+    kind = "mt19937"
+    _KEY = 24
+    _SIZE = _KEY + 8 * 624
+
+    def __init__(self, g):
+        self.g = g
+        self.get_state = _torch_generator().get_state  # not the subclass's
+
+    def peek(self):
+        state = self.get_state(self.g)
+        at = state.data_ptr()
+        return ctypes.string_at(at + 32, 32) + ctypes.string_at(at + 8, 16)
+
+    def place(self, peeked):
+        left, _, following = struct.unpack("<iiQ", peeked[32:])
+        # left 1: the block is used up (also right after seeding, when `next` is 0)
+        return struct.pack("<4I", *struct.unpack("<4Q", peeked[:32])), 624 if left == 1 else int(following)
+
+    def raw(self):
+        state = self.get_state(self.g)
+        whole = ctypes.string_at(state.data_ptr(), self._SIZE)
+        peeked = whole[32:64] + whole[8:24]
+        return _MT.pack(*(struct.unpack_from("<624Q", whole, self._KEY) + (self.place(peeked)[1],)))
+
+
+class Words:
+    """NumPy's bit generators that are no Mersenne twister: few words, read through their own getter."""
+
+    def __init__(self, bits, kind, pack):
+        self.bits, self.kind, self.pack = bits, kind, pack
+
+    def peek(self):
+        return self.pack(self.bits.state)
+
+    def place(self, peeked):
+        return b"", 0
+
+    def raw(self):
+        return self.peek()
+
+
+def _pcg(s):
+    t = s["state"]
+    return t["state"].to_bytes(16, "little") + t["inc"].to_bytes(16, "little") + struct.pack("<II", s["has_uint32"], s["uinteger"])
+
+
+def _philox(s):
+    t = s["state"]
+    return struct.pack("<10QIIII", *([int(w) for w in t["counter"]] + [int(w) for w in t["key"]] + [int(w) for w in s["buffer"]]
+                                     + [s["buffer_pos"], s["has_uint32"], s["uinteger"], 0]))
+
+
+def _sfc(s):
+    return struct.pack("<4QII", *([int(w) for w in s["state"]["state"]] + [s["has_uint32"], s["uinteger"]]))
+
+
+_PACKERS = {"PCG64": ("pcg64", _pcg), "PCG64DXSM": ("pcg64dxsm", _pcg), "Philox": ("philox", _philox), "SFC64": ("sfc64", _sfc)}
+_RANDOM = random.Random.__mro__[1]  # _random.Random, whose methods are C
+
+
+def _torch_generator():
+    return sys.modules["torch"]._C.Generator
+
+
+def kind_of(cls):
+    """Which reader an object of the class needs: numpy, random, torch, bits, or None if it is no generator.
+    By class only: asking the object (isinstance reads __class__) could run the user's code."""
+    if issubclass(cls, _RANDOM):
+        return None if issubclass(cls, random.SystemRandom) else "random"
+    if issubclass(cls, _torch_generator()):
+        return "torch"
+    numpy = numpy_random()
+    if numpy is not None:
+        if issubclass(cls, (numpy.RandomState, sys.modules["numpy.random"].Generator)):
+            return "numpy"
+        if issubclass(cls, sys.modules["numpy.random"].BitGenerator):
+            return "bits"
+    return None
+
+
+def reader(obj, kind=None):
+    """A reader of a generator, or None if its state cannot be read (another device, a class of the user's own making)."""
+    kind = kind or kind_of(type(obj))
+    if kind == "cv2":
+        from . import opencv
+        return opencv.Virtual()
+    if kind == "random":
+        return _python(obj)
+    if kind == "torch":
+        return Torch(obj) if _torch_generator().device.__get__(obj).type == "cpu" else None
+    return _numpy(bits_of(obj) if kind == "numpy" else obj)
+
+
+def bits_of(obj):
+    """The bit generator of a NumPy Generator or RandomState."""
+    numpy = numpy_random()
+    if issubclass(type(obj), numpy.RandomState):
+        return numpy.RandomState._bit_generator.__get__(obj)
+    return sys.modules["numpy.random"].Generator.bit_generator.__get__(obj)
+
+
+def _numpy(bits):
+    if not type(bits).__module__.startswith("numpy.random"):
+        return None
+    name = type(bits).__name__
+    if name == "MT19937":
+        at = bits.ctypes.state_address
+        return Mersenne(at, at + _KEY_BYTES, bits)  # mt19937_state of numpy/random/src/mt19937/mt19937.h
+    if name in _PACKERS:
+        return Words(bits, *_PACKERS[name])
+    return None
+
+
+def _python(r):
+    """RandomObject of CPython's Modules/_randommodule.c: object head, int index, uint32 state[624]."""
+    if sys.implementation.name == "cpython":
+        official = _MT.pack(*_RANDOM.getstate(r))
+        for head in (16, 32):  # the second: free-threaded
+            found = ctypes.string_at(id(r) + head, 4 + _KEY_BYTES) if _RANDOM.__basicsize__ >= head + 4 + _KEY_BYTES else b""
+            if found and found[4:] + found[:4] == official:
+                return Mersenne(id(r) + head + 4, id(r) + head, r)
+    return PythonSlow(r)

@@ -1,0 +1,157 @@
+"""The generators that one fetcher can draw from, watched from window to window.
+
+A window is one fetch. Workers read each state once per window, after it: nothing of the loader draws between two. The
+main process (num_workers=0) also reads before it, as the training loop draws there.
+"""
+import random
+import struct
+import sys
+
+from . import discover, guard, ring, rng
+
+BEGIN, FOUND, BEFORE, AFTER, FORK, TASK, END = range(7)
+# Windows after which the walk is done again: generators made late, in __getitem__ or by __iter__.
+SEARCH_AFTER = {0, 1, 3, 15, 127, 1023, 8191}
+
+_STATE = struct.Struct("<IIIiIHHqq")
+_NAMED = {}  # (path, kind) -> number of the slot in this process
+_RAW_SEEN = set()  # blocks of Mersenne twisters whose whole state this process has written
+_RAW_MAX = 1 << 14
+
+
+def after_fork():
+    _NAMED.clear()
+    _RAW_SEEN.clear()
+
+
+class Slot:
+    __slots__ = ("found", "obj", "reader", "number", "last")
+
+    def __init__(self, found, obj, reader, number):
+        self.found, self.obj, self.reader, self.number = found, obj, reader, number
+        self.last = reader.peek()
+
+
+class Global(discover.Found):
+    """The generator behind random.random(), torch.rand() or numpy.random.rand(), looked up anew each time."""
+    __slots__ = ("look",)
+
+    def __init__(self, path, kind, look):
+        discover.Found.__init__(self, path, look(), kind, "global", "")
+        self.look = look
+
+    def current(self):
+        return self.look()
+
+
+def numpy_global():
+    mtrand = rng.numpy_random()
+    return None if mtrand is None else mtrand._rand._bit_generator
+
+
+def globals_():
+    """The process-wide generators of the libraries that are loaded."""
+    torch = sys.modules["torch"]
+    found = [Global("random", "random", lambda: random._inst), Global("torch", "torch", lambda: torch.default_generator)]
+    if numpy_global() is not None:
+        found.append(Global("numpy", "bits", numpy_global))
+    from . import opencv
+    return found + opencv.slots()
+
+
+class Slots:
+    def __init__(self, loader, number, worker, dataset=None, collate=None):
+        self.where = (loader, number, worker)  # as in PROTOCOL.md's state record
+        self.dataset, self.collate = dataset, collate
+        self.slots, self.ids, self.last_ns = [], set(), ring.mono()
+
+    def begin(self, when=BEGIN):
+        for found in globals_() + (discover.Walk().roots(self.dataset, self.collate) if self.dataset is not None else []):
+            self.watch(found, when, 0)
+
+    def watch(self, found, when, window):
+        obj = found.current()
+        if obj is None or id(obj) in self.ids:
+            return
+        reader = rng.reader(obj, found.kind)
+        if reader is None:
+            return
+        self.ids.add(id(obj))
+        slot = Slot(found, obj, reader, _number(found, reader, obj))
+        self.slots.append(slot)
+        self.write(slot, when, window, 0)
+
+    def search(self, iterator, window):
+        """Generators that were not there when the fetcher was made."""
+        walk = discover.Walk()
+        walk.roots(self.dataset, self.collate)
+        if iterator is not None:
+            walk.iterator(iterator)
+        known = {slot.found.path for slot in self.slots}
+        for found in globals_() + walk.found:
+            if found.path not in known:
+                self.watch(found, FOUND, window)
+
+    def before(self, window):
+        now = ring.mono()
+        for slot in self.slots:
+            self.look(slot, BEFORE, window, now - self.last_ns)
+
+    def after(self, window, dur_ns, when=AFTER):
+        for slot in self.slots:
+            self.look(slot, when, window, dur_ns)
+        self.last_ns = ring.mono()
+
+    def look(self, slot, when, window, dur_ns):
+        obj = slot.found.current()
+        if obj is not slot.obj:
+            self.replaced(slot, obj, window)
+            return
+        peeked = slot.reader.peek()
+        if peeked != slot.last:
+            slot.last = peeked
+            self.write(slot, when, window, dur_ns)
+
+    def replaced(self, slot, obj, window):
+        """Another object hangs in the slot's place."""
+        kind = None if obj is None else "bits" if type(slot.found) is Global and slot.found.kind == "bits" else rng.kind_of(type(obj))
+        reader = None if kind is None else rng.reader(obj, kind)
+        if reader is not None:
+            self.ids.discard(id(slot.obj))
+            self.ids.add(id(obj))
+            slot.obj, slot.reader, slot.last = obj, reader, reader.peek()
+            slot.number = _number(slot.found, reader, obj)
+            self.write(slot, FOUND, window, 0)
+
+    def write(self, slot, when, window, dur_ns):
+        reader = slot.reader
+        place, pos = reader.place(slot.last)
+        raw = b""
+        if not place:
+            raw = reader.raw()
+        elif when != AFTER and when != BEFORE and place not in _RAW_SEEN:
+            raw = reader.raw()
+            if len(_RAW_SEEN) < _RAW_MAX:
+                _RAW_SEEN.add(place)
+        ring.put(ring.STATE, _STATE.pack(slot.number, *self.where, window, when, len(place), pos, dur_ns) + place + raw)
+
+
+def _number(found, reader, obj):
+    key = (found.path, reader.kind)
+    number = _NAMED.get(key)
+    if number is None:
+        number = _NAMED[key] = len(_NAMED)
+        ring.put_json(ring.SLOT, {"slot": number, "path": found.path, "kind": reader.kind, "class": discover.name(type(obj)), "owner": found.owner,
+                                  "role": found.role, "attr": found.attr, "source": found.source, "first": found.first, "last": found.last})
+    return number
+
+
+def write_globals(when, window, worker=-1):
+    """The process-wide generators at a moment of a process that is no DataLoader worker."""
+    try:
+        slots = Slots(0, 0, worker)
+        for found in globals_():
+            slots.watch(found, when, window)
+    except Exception as e:
+        if guard.theirs(e):
+            raise
