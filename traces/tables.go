@@ -28,17 +28,17 @@ type Process struct {
 	Ppid       int32  `col:"ppid"`        // at the time of the row
 	StartTicks uint64 `col:"start_ticks"` // field 22 of /proc/PID/stat; (boot id, pid, start_ticks) is unique
 	Kind       string `col:"kind"`        // target (what record started), python, worker, other
-	Hook       string `col:"hook"`        // on, off (a Python without our hook), none (no Python)
+	Hook       string `col:"hook"`        // on, idle (a Python that has not imported torch, as far as is known), off (a Python in which the hook could not load), none (no Python)
 	Cmdline    string `col:"cmdline"`     // arguments joined by spaces, at most 4096 bytes
-	Exe        string `col:"exe"`
-	Cwd        string `col:"cwd"`
-	Python     string `col:"python"` // version
-	Torch      string `col:"torch"`
-	Numpy      string `col:"numpy"`
-	Rank       int32  `col:"rank"` // of torch.distributed's environment; -1 unknown
-	LocalRank  int32  `col:"local_rank"`
-	WorldSize  int32  `col:"world_size"`
-	Note       string `col:"note"` // why there is no hook, why it stopped
+	Exe        string `col:"exe"`         // path of the program
+	Cwd        string `col:"cwd"`         // working directory
+	Python     string `col:"python"`      // version
+	Torch      string `col:"torch"`       // version; "" not imported
+	Numpy      string `col:"numpy"`       // version; "" not imported
+	Rank       int32  `col:"rank"`        // of torch.distributed's environment; -1 unknown
+	LocalRank  int32  `col:"local_rank"`  // on its node; -1 unknown
+	WorldSize  int32  `col:"world_size"`  // ranks of the run; 0 unknown
+	Note       string `col:"note"`        // why there is no hook, why it stopped
 }
 
 // Exit is the end of a process.
@@ -52,40 +52,40 @@ type Exit struct {
 // Loader is one DataLoader object.
 type Loader struct {
 	Head
-	Loader          uint32 `col:"loader"` // from 1 in its process
-	Class           string `col:"class"`  // qualified names
-	Dataset         string `col:"dataset"`
-	Iterable        bool   `col:"iterable"`
-	Length          int64  `col:"length"`     // samples; -1 unknown (the hook calls no user code)
-	BatchSize       int32  `col:"batch_size"` // -1: none
-	NumWorkers      int32  `col:"num_workers"`
-	Prefetch        int32  `col:"prefetch"` // -1: none
-	DropLast        bool   `col:"drop_last"`
-	PinMemory       bool   `col:"pin_memory"`
-	Persistent      bool   `col:"persistent"`
-	InOrder         bool   `col:"in_order"`
-	StartMethod     string `col:"start_method"` // fork, spawn, forkserver; "" without workers
-	Sampler         string `col:"sampler"`      // class
-	BatchSampler    string `col:"batch_sampler"`
-	SamplerEpoch    int64  `col:"sampler_epoch"` // -1: no such attribute, here and below
-	SamplerRank     int64  `col:"sampler_rank"`
-	SamplerReplicas int64  `col:"sampler_replicas"`
-	SamplerSeed     int64  `col:"sampler_seed"`
-	Generator       bool   `col:"generator"` // DataLoader(generator=...) was given
-	Collate         string `col:"collate"`
-	WorkerInit      string `col:"worker_init"` // "" none
-	File            string `col:"file"`        // where DataLoader(...) was called, outside torch
-	Line            int32  `col:"line"`
-	Stack           string `col:"stack"` // up to 8 callers "file:line", innermost first, joined by \n
+	Loader          uint32 `col:"loader"`           // from 1 in its process
+	Class           string `col:"class"`            // qualified names
+	Dataset         string `col:"dataset"`          // class
+	Iterable        bool   `col:"iterable"`         // an IterableDataset
+	Length          int64  `col:"length"`           // samples; -1 unknown (the hook calls no user code)
+	BatchSize       int32  `col:"batch_size"`       // -1: none
+	NumWorkers      int32  `col:"num_workers"`      // 0: the main process fetches
+	Prefetch        int32  `col:"prefetch"`         // -1: none
+	DropLast        bool   `col:"drop_last"`        // drop_last=True was given
+	PinMemory       bool   `col:"pin_memory"`       // pin_memory=True was given
+	Persistent      bool   `col:"persistent"`       // persistent_workers=True was given
+	InOrder         bool   `col:"in_order"`         // batches are delivered in order
+	StartMethod     string `col:"start_method"`     // fork, spawn, forkserver; "" without workers
+	Sampler         string `col:"sampler"`          // class
+	BatchSampler    string `col:"batch_sampler"`    // class; "" none
+	SamplerEpoch    int64  `col:"sampler_epoch"`    // -1: no such attribute, here and below
+	SamplerRank     int64  `col:"sampler_rank"`     // of a distributed sampler
+	SamplerReplicas int64  `col:"sampler_replicas"` // of a distributed sampler
+	SamplerSeed     int64  `col:"sampler_seed"`     // of a distributed sampler
+	Generator       bool   `col:"generator"`        // DataLoader(generator=...) was given
+	Collate         string `col:"collate"`          // qualified name of collate_fn
+	WorkerInit      string `col:"worker_init"`      // "" none
+	File            string `col:"file"`             // where DataLoader(...) was called, outside torch
+	Line            int32  `col:"line"`             // in File
+	Stack           string `col:"stack"`            // up to 8 callers "file:line", innermost first, joined by \n
 }
 
 // Pass is the begin or end of one iteration of a loader.
 type Pass struct {
 	Head
-	Loader       uint32 `col:"loader"`
-	Pass         uint32 `col:"pass"`  // from 0 for each loader object
-	Phase        string `col:"phase"` // begin, end
-	BaseSeed     int64  `col:"base_seed"`
+	Loader       uint32 `col:"loader"`        // Loader.Loader of the same process
+	Pass         uint32 `col:"pass"`          // from 0 for each loader object
+	Phase        string `col:"phase"`         // begin, end
+	BaseSeed     int64  `col:"base_seed"`     // that the workers are seeded from; 0 unknown
 	SamplerEpoch int64  `col:"sampler_epoch"` // at begin; -1: no such attribute
 	End          string `col:"end"`           // at end: exhausted, dropped (break), error
 	Delivered    uint32 `col:"delivered"`     // batches, at end
@@ -94,10 +94,10 @@ type Pass struct {
 // Worker is the begin, readiness or end of one worker process or thread.
 type Worker struct {
 	Head            // begin, exit: the parent; ready, end: the worker itself
-	Loader   uint32 `col:"loader"` // 0 in ready and end: the worker does not know
-	Pass     uint32 `col:"pass"`   // the pass that started it
-	Worker   int32  `col:"worker"`
-	Pid      int32  `col:"pid"`
+	Loader   uint32 `col:"loader"`   // 0 in ready and end: the worker does not know
+	Pass     uint32 `col:"pass"`     // the pass that started it
+	Worker   int32  `col:"worker"`   // number in its pass, from 0
+	Pid      int32  `col:"pid"`      // 0 unknown
 	Phase    string `col:"phase"`    // begin, ready, end, exit
 	Seed     int64  `col:"seed"`     // torch.initial_seed() in the worker, at ready
 	ExitCode int32  `col:"exitcode"` // multiprocessing's: -N for signal N; at exit
@@ -107,14 +107,14 @@ type Worker struct {
 // several rows, First says where each begins.
 type BatchPut struct {
 	Head
-	Loader  uint32  `col:"loader"`
-	Pass    uint32  `col:"pass"`
-	Batch   uint32  `col:"batch"` // from 0 in its pass
-	Worker  int32   `col:"worker"`
-	DurNS   int64   `col:"dur_ns"` // of sampler and queue
-	First   uint32  `col:"first"`
-	Indices []int64 `col:"indices"`
-	Keys    string  `col:"keys"` // instead of Indices where they are no integers: at most 256 bytes
+	Loader  uint32  `col:"loader"`  // Loader.Loader of the same process
+	Pass    uint32  `col:"pass"`    // Pass.Pass
+	Batch   uint32  `col:"batch"`   // from 0 in its pass
+	Worker  int32   `col:"worker"`  // that gets it
+	DurNS   int64   `col:"dur_ns"`  // of sampler and queue
+	First   uint32  `col:"first"`   // position of Indices[0] in the batch
+	Indices []int64 `col:"indices"` // of samples in the dataset
+	Keys    string  `col:"keys"`    // instead of Indices where they are no integers: at most 256 bytes
 }
 
 // BatchFetch is one fetch: a window of a worker, or of the main process
@@ -122,24 +122,24 @@ type BatchPut struct {
 // passes of this worker process; Worker.Pass of its begin row is to be added.
 type BatchFetch struct {
 	Head             // ts_ns: fetch begins
-	Loader    uint32 `col:"loader"`
-	Pass      uint32 `col:"pass"`
-	Worker    int32  `col:"worker"`
-	Batch     uint32 `col:"batch"`
-	Window    uint32 `col:"window"`   // number of the fetch in this pass of this worker, from 0
-	WaitNS    int64  `col:"wait_ns"`  // for an index, before the fetch
-	FetchNS   int64  `col:"fetch_ns"` // dataset and transforms, without collate
-	CollateNS int64  `col:"collate_ns"`
-	PutNS     int64  `col:"put_ns"` // handing over to the queue's feeder thread
-	Samples   int32  `col:"samples"`
+	Loader    uint32 `col:"loader"`     // Loader.Loader of the same process; 0 in a worker
+	Pass      uint32 `col:"pass"`       // Pass.Pass, or as said above
+	Worker    int32  `col:"worker"`     // number in its pass; -1 the main process
+	Batch     uint32 `col:"batch"`      // BatchPut.Batch
+	Window    uint32 `col:"window"`     // number of the fetch in this pass of this worker, from 0
+	WaitNS    int64  `col:"wait_ns"`    // for an index, before the fetch
+	FetchNS   int64  `col:"fetch_ns"`   // dataset and transforms, without collate
+	CollateNS int64  `col:"collate_ns"` // collate function
+	PutNS     int64  `col:"put_ns"`     // handing over to the queue's feeder thread
+	Samples   int32  `col:"samples"`    // in the batch
 }
 
 // BatchNext is one delivery to the training loop, or its failure.
 type BatchNext struct {
 	Head             // ts_ns: next() returns
-	Loader    uint32 `col:"loader"`
-	Pass      uint32 `col:"pass"`
-	Batch     uint32 `col:"batch"`
+	Loader    uint32 `col:"loader"`     // Loader.Loader of the same process
+	Pass      uint32 `col:"pass"`       // Pass.Pass
+	Batch     uint32 `col:"batch"`      // number of the delivery in its pass, from 0
 	Worker    int32  `col:"worker"`     // -1 main process, -2 unknown
 	Status    string `col:"status"`     // ok, stop, error
 	CallNS    int64  `col:"call_ns"`    // next() was called
@@ -152,24 +152,24 @@ type BatchNext struct {
 // RngSlot is one generator as the program names it. Slots are numbered per process.
 type RngSlot struct {
 	Head
-	Slot  uint32 `col:"slot"`
+	Slot  uint32 `col:"slot"`  // number in its process
 	Path  string `col:"path"`  // numpy, random, torch, dataset.transform.rng, collate_fn.keywords['rng'], pkg.aug.RNG
 	Kind  string `col:"kind"`  // mt19937 (NumPy, Python and torch), pcg64, pcg64dxsm, philox, sfc64, cv2
 	Class string `col:"class"` // of the generator object
 	Owner string `col:"owner"` // class of the object (or the module) that holds it
 	Role  string `col:"role"`  // global, dataset, transform, collate, iterator, module, order (samplers, shufflers, splits)
 	File  string `col:"file"`  // the line that assigns it, if there is exactly one; else ""
-	Line  int32  `col:"line"`
+	Line  int32  `col:"line"`  // in File; 0 unknown
 }
 
 // RngState is the state of a slot at one moment. Rows are never sampled; an
 // "after" row is written only if the fetch changed the state.
 type RngState struct {
 	Head
-	Slot   uint32 `col:"slot"`
+	Slot   uint32 `col:"slot"`   // RngSlot.Slot of the same process
 	Loader uint32 `col:"loader"` // as in BatchFetch
-	Pass   uint32 `col:"pass"`
-	Worker int32  `col:"worker"`
+	Pass   uint32 `col:"pass"`   // as in BatchFetch
+	Worker int32  `col:"worker"` // as in BatchFetch
 	Window uint32 `col:"window"` // the fetch that it belongs to
 	When   string `col:"when"`   // begin (fetcher made, after worker_init_fn), found (first sight of a generator found after a fetch), before (entering a fetch, if changed since the last row), after (leaving it), fork, task, end (of children that are no DataLoader workers)
 	Pos    int64  `col:"pos"`    // MT19937: words of the block already used, 0..624; else 0
@@ -182,77 +182,79 @@ type RngState struct {
 type Optimizer struct {
 	Head
 	Optimizer uint32 `col:"optimizer"` // from 1 in its process, never reused
-	Class     string `col:"class"`
+	Class     string `col:"class"`     // qualified name
 }
 
 // Exception is what a fetch, a collate function or next() raised.
 type Exception struct {
 	Head
-	Loader  uint32 `col:"loader"`
-	Pass    uint32 `col:"pass"`
-	Worker  int32  `col:"worker"`
-	Batch   uint32 `col:"batch"`
-	Stage   string `col:"stage"`  // fetch, collate, next
-	Sample  int64  `col:"sample"` // index; -1 unknown
-	Type    string `col:"type"`
+	Loader  uint32 `col:"loader"`  // as in BatchFetch
+	Pass    uint32 `col:"pass"`    // as in BatchFetch
+	Worker  int32  `col:"worker"`  // as in BatchFetch
+	Batch   uint32 `col:"batch"`   // as in BatchFetch
+	Stage   string `col:"stage"`   // fetch, collate, next
+	Sample  int64  `col:"sample"`  // index; -1 unknown
+	Type    string `col:"type"`    // qualified name
 	Message string `col:"message"` // at most 500 characters
 	File    string `col:"file"`    // innermost frame
-	Line    int32  `col:"line"`
-	Func    string `col:"func"`
+	Line    int32  `col:"line"`    // in File
+	Func    string `col:"func"`    // innermost function
 }
 
 // Dist is what torch.distributed was seen to do in a process.
 type Dist struct {
 	Head
-	Op      string  `col:"op"`    // ddp, fsdp, group, mesh
-	Class   string  `col:"class"` // of the wrapped model
-	Backend string  `col:"backend"`
-	Ranks   []int64 `col:"ranks"` // global ranks whose gradients are reduced together (ddp, fsdp)
+	Op      string  `col:"op"`      // ddp, fsdp, group, mesh
+	Class   string  `col:"class"`   // of the wrapped model
+	Backend string  `col:"backend"` // nccl, gloo and so on
+	Ranks   []int64 `col:"ranks"`   // global ranks whose gradients are reduced together (ddp, fsdp)
 }
 
 // Memory is a process's memory and CPU time from procfs.
 type Memory struct {
 	Head
-	Rss          int64  `col:"rss"`
-	Pss          int64  `col:"pss"`
-	PrivateDirty int64  `col:"private_dirty"`
-	PrivateClean int64  `col:"private_clean"`
-	SharedDirty  int64  `col:"shared_dirty"`
-	SharedClean  int64  `col:"shared_clean"`
-	Anonymous    int64  `col:"anonymous"`
-	Swap         int64  `col:"swap"`
-	CPUNS        int64  `col:"cpu_ns"` // user + system so far
-	Threads      int32  `col:"threads"`
-	Source       string `col:"source"` // smaps_rollup, statm
+	Rss          int64  `col:"rss"`           // resident
+	Pss          int64  `col:"pss"`           // resident, shared pages divided by their users
+	PrivateDirty int64  `col:"private_dirty"` // as smaps_rollup says; 0 from statm, here and below
+	PrivateClean int64  `col:"private_clean"` // as smaps_rollup says
+	SharedDirty  int64  `col:"shared_dirty"`  // as smaps_rollup says
+	SharedClean  int64  `col:"shared_clean"`  // as smaps_rollup says
+	Anonymous    int64  `col:"anonymous"`     // not of a file
+	Swap         int64  `col:"swap"`          // swapped out
+	CPUNS        int64  `col:"cpu_ns"`        // user + system so far
+	Threads      int32  `col:"threads"`       // number of threads
+	Source       string `col:"source"`        // smaps_rollup, statm
 }
 
 // Host is the machine of a part.
 type Host struct {
 	Head
-	Hostname string `col:"hostname"`
-	BootID   string `col:"boot_id"`
-	Kernel   string `col:"kernel"`
-	Arch     string `col:"arch"`
-	CPUs     int32  `col:"cpus"`
-	MemTotal int64  `col:"mem_total"`
-	PageSize int64  `col:"page_size"`
+	Hostname string `col:"hostname"`  // as gethostname says
+	BootID   string `col:"boot_id"`   // /proc/sys/kernel/random/boot_id
+	Kernel   string `col:"kernel"`    // release
+	Arch     string `col:"arch"`      // as Go calls it: amd64, arm64
+	CPUs     int32  `col:"cpus"`      // usable by the recorder
+	MemTotal int64  `col:"mem_total"` // of the machine
+	PageSize int64  `col:"page_size"` // of the kernel
 }
 
 // Clock ties the monotonic clock (Head.TsNS) to the others.
 type Clock struct {
 	Head
-	RealNS        int64 `col:"real_ns"`
-	BootNS        int64 `col:"boot_ns"`
+	RealNS        int64 `col:"real_ns"`        // CLOCK_REALTIME
+	BootNS        int64 `col:"boot_ns"`        // CLOCK_BOOTTIME
 	UncertaintyNS int64 `col:"uncertainty_ns"` // half of the best sandwich
 }
 
 // Meta is what there is one of: a key and its value. Keys: schema, version,
-// run_id, command (JSON array), cwd, started_ns, tier, spool; written when the
-// target has ended: exit_code, sealed ("yes"; without it the recording was cut).
+// run_id, command (JSON array), cwd, started_ns (since 1970), tier, spool;
+// written when the target has ended: exit_code, left_running (processes that
+// lived on), rows (JSON object: rows of each table),
+// sealed ("yes"; without it the recording was cut).
 type Meta struct {
 	Head
-	Key   string `col:"key"`
-	Value string `col:"value"`
+	Key   string `col:"key"`   // one of those above
+	Value string `col:"value"` // as text
 }
 
 // Lost is what could not be recorded: the count since the last such row.
@@ -260,17 +262,17 @@ type Lost struct {
 	Head
 	Source string `col:"source"` // hook (its ring was full), writer (the trace could not be written), hook-error (our code failed and stood aside)
 	Table  string `col:"table"`  // "" not known
-	Count  uint64 `col:"count"`
-	Reason string `col:"reason"`
+	Count  uint64 `col:"count"`  // rows, or records of the hook
+	Reason string `col:"reason"` // as text
 }
 
 // Overhead is what recording has cost so far: of the hook in its process, or
 // (proc 0) of the recorder itself.
 type Overhead struct {
 	Head
-	HookNS  int64  `col:"hook_ns"`
-	CPUNS   int64  `col:"cpu_ns"` // the recorder's own CPU time; 0 for the hook
-	Calls   uint64 `col:"calls"`  // of wrapped methods
-	Records uint64 `col:"records"`
-	Rss     int64  `col:"rss"` // the recorder's
+	HookNS  int64  `col:"hook_ns"` // time inside of the hook; 0 for the recorder
+	CPUNS   int64  `col:"cpu_ns"`  // the recorder's own CPU time; 0 for the hook
+	Calls   uint64 `col:"calls"`   // of wrapped methods
+	Records uint64 `col:"records"` // written
+	Rss     int64  `col:"rss"`     // the recorder's
 }

@@ -1,0 +1,55 @@
+# Everything that is done to this project has its command here; `make help` lists them.
+
+GO ?= go
+export CGO_ENABLED = 0
+CACHE := $(or $(DPTRACE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/dptrace)
+
+# The one place where the version of a tool is set; those of Go modules are in go.mod,
+# those of the Pythons in tools/torch-env, those of the examples in examples/requirements.txt.
+GOLANGCI_VERSION := v2.15.0
+GOLANGCI := $(CACHE)/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
+
+.PHONY: help build demo test test-go test-python test-e2e lint fmt fixtures matrix bench fuzz clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+build: ## bin/dptrace: one static program, the Python hook inside
+	$(GO) build -trimpath -o bin/dptrace ./cmd/dptrace
+
+demo: build ## record a small training with a silent bug, on real torch, and print the report
+	@python=$$(tools/find-torch) && rm -rf demo.dptrace demo-fixed.dptrace && \
+	echo '$$ dptrace record -- python3 examples/denoise/train.py' && \
+	bin/dptrace record -o demo.dptrace -- $$python examples/denoise/train.py && \
+	printf '\nThe same program with the fix applied:\n\n$$ dptrace record -- python3 examples/denoise/train_fixed.py\n' && \
+	bin/dptrace record -o demo-fixed.dptrace -- $$python examples/denoise/train_fixed.py
+
+test: test-go test-python test-e2e ## all tests; finds or installs what they need
+
+test-go: ## the Go tests: analysis, traces, recorder, command line; no torch needed
+	@tools/go-test $$($(GO) list ./... | grep -v '/e2e$$')
+
+# Names of tools/torch-env; empty: the one Python that tools/find-torch finds.
+PYTHONS ?=
+test-python: ## the hook's own tests; PYTHONS="torch1.13 torch2.15-py3.11" names interpreters to make and use
+	@for name in $(or $(PYTHONS),here); do \
+		if [ $$name = here ]; then python=$$(tools/find-torch); else python=$$(tools/torch-env $$name); fi || exit 1; \
+		echo "hook's tests with $$python"; \
+		$$python shim/python/tests/run.py || exit 1; \
+	done
+
+test-e2e: build ## whole programs on real torch: what is found, what is left alone, that nothing changes
+	@python=$$(tools/find-torch) && DPTRACE_PYTHON=$$python DPTRACE_BIN=$(CURDIR)/bin/dptrace tools/go-test -count=1 -timeout 20m ./e2e/
+
+lint: $(GOLANGCI) ## the linters of .golangci.yaml, and shell syntax
+	$(GOLANGCI) run ./...
+	@for f in $$(grep -lE '^#!.*[ /](sh|bash)$$' tools/* .ci/run); do $$(sed -n '1s/^#!.*[ /]//p' $$f) -n $$f || exit 1; done
+
+fmt: ## gofmt everything
+	gofmt -w $$(git ls-files '*.go')
+
+$(GOLANGCI):
+	GOBIN=$(@D) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+
+clean: ## remove what make has built and recorded here (.venv and the cache stay)
+	rm -rf bin demo.dptrace demo-fixed.dptrace

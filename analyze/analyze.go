@@ -1,0 +1,82 @@
+// Package analyze judges a trace: it makes the timeline, lets the rules look at
+// it, and counts what was lost. It knows nothing of how traces are made.
+package analyze
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/dptrace/dptrace/analyze/detect"
+	epochs "github.com/dptrace/dptrace/analyze/detect/rng-duplicate-epochs"
+	ranks "github.com/dptrace/dptrace/analyze/detect/rng-duplicate-ranks"
+	workers "github.com/dptrace/dptrace/analyze/detect/rng-duplicate-workers"
+	"github.com/dptrace/dptrace/analyze/finding"
+	"github.com/dptrace/dptrace/analyze/timeline"
+	"github.com/dptrace/dptrace/traces"
+)
+
+// Rules is all rules, in the order of the report. A rule is a folder of
+// detect/ and a line here.
+var Rules = []detect.Rule{
+	workers.Rule,
+	epochs.Rule,
+	ranks.Rule,
+}
+
+// Result is all that a report prints.
+type Result struct {
+	Run      *traces.Run
+	Timeline *timeline.Timeline
+	Findings []finding.Finding // the surest first
+	Checks   []finding.Check   // by rule and loader
+	Lost     []Loss
+	Overhead Overhead
+}
+
+// Run reads a trace once and judges it. What is damaged is left out and noted
+// in run.Problems; an error means that reading could not go on.
+func Run(run *traces.Run) (*Result, error) {
+	builder, ledger := timeline.NewBuilder(), newLedger()
+	facts := map[*detect.Facts]detect.Accumulator{}
+	tables := append(slices.Clone(timeline.Needs), ledgerNeeds...)
+	for _, r := range Rules {
+		if facts[r.Facts] == nil {
+			facts[r.Facts] = r.Facts.New()
+			tables = append(tables, r.Facts.Needs...)
+		}
+	}
+	err := run.Each(distinct(tables), func(b traces.Batch) error {
+		if slices.Contains(timeline.Needs, b.Table) {
+			builder.Add(b)
+		}
+		ledger.add(b)
+		for f, a := range facts {
+			if slices.Contains(f.Needs, b.Table) {
+				a.Add(b)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("analyze: %w", err)
+	}
+	r := &Result{Run: run, Timeline: builder.Build(run.Problems), Lost: ledger.lost(run.Problems), Overhead: ledger.overhead()}
+	for _, rule := range Rules {
+		findings, checks := rule.Judge(facts[rule.Facts], r.Timeline)
+		r.Findings = append(r.Findings, findings...)
+		r.Checks = append(r.Checks, checks...)
+	}
+	slices.SortStableFunc(r.Findings, func(a, b finding.Finding) int { return int(b.Certainty - a.Certainty) })
+	return r, nil
+}
+
+// distinct keeps the first of equal names.
+func distinct(names []string) []string {
+	var out []string
+	for _, n := range names {
+		if !slices.Contains(out, n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}

@@ -1,0 +1,222 @@
+// Package ranks is the rule rng-duplicate-ranks: ranks that see other samples
+// augment them with the same random numbers. docs/rules/rng-duplicate-ranks.md
+// explains it.
+package ranks
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/duplicate"
+	"github.com/dptrace/dptrace/analyze/finding"
+	"github.com/dptrace/dptrace/analyze/reseed"
+	"github.com/dptrace/dptrace/analyze/streams"
+	"github.com/dptrace/dptrace/analyze/timeline"
+)
+
+// Rule is the rule.
+var Rule = detect.Rule{
+	ID:    id,
+	Title: "Ranks augment other samples with the same random numbers",
+	Facts: streams.Facts,
+	Judge: judge,
+}
+
+const id = "rng-duplicate-ranks"
+
+func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
+	s := facts.(*streams.Streams)
+	for _, g := range duplicate.Groups(t, s.Draws(t)) {
+		c := &comparison{Timeline: t, group: g, compared: map[duplicate.Key][]*streams.Draws{}}
+		j := c.judge()
+		check := g.Check(t, s, j)
+		if duplicate.Best(j.Hits) == finding.Note && c.sameSamples > 0 {
+			check.Status, check.Reason = finding.CannotTell, sameSamples
+		}
+		checks = append(checks, check)
+		if len(j.Hits) > 0 {
+			r := &duplicate.Report{Rule: id, Scope: reseed.Ranks, Timeline: t, Streams: s, Group: g, Hits: j.Hits}
+			findings = append(findings, r.Finding(c.text(j.Hits)))
+		}
+	}
+	return findings, checks
+}
+
+const sameSamples = "the ranks got the same samples, which makes equal numbers the lesser trouble (shard-duplicate-ranks)"
+
+// comparison of one loader's ranks.
+type comparison struct {
+	*timeline.Timeline
+	group    *duplicate.Group
+	hits     duplicate.Hits
+	compared map[duplicate.Key][]*streams.Draws
+	streams  int
+	// Pairs of draws that agree although nothing is wrong, or not this.
+	sameSamples, apart int
+}
+
+func (c *comparison) judge() duplicate.Judged {
+	ranks := 0
+	for _, replicas := range c.replicas() {
+		ranks = max(ranks, len(replicas))
+		if len(replicas) < 2 {
+			continue
+		}
+		c.compare(replicas)
+	}
+	j := duplicate.Judged{Rule: id, Hits: c.hits.List(c.compared), Compared: c.streams}
+	switch {
+	case c.sameSamples > 0:
+		j.Compared, j.Nothing = 0, sameSamples
+	case ranks < 2 && len(c.group.Loaders) > 1 && c.apart > 0:
+		j.Nothing = "no two ranks whose gradients are reduced together"
+	case ranks < 2:
+		j.Nothing = "one rank"
+	}
+	return j
+}
+
+// replicas sorts the loader's ranks into those that may be compared: alive
+// together, and not parts of one replica of a model.
+func (c *comparison) replicas() [][]*timeline.Loader {
+	byRank := map[int][]*timeline.Loader{}
+	for _, l := range c.group.Loaders {
+		if l.Rank() >= 0 {
+			byRank[l.Rank()] = append(byRank[l.Rank()], l)
+		}
+	}
+	grouped := true
+	for _, list := range byRank {
+		slices.SortFunc(list, func(a, b *timeline.Loader) int { return cmp.Compare(a.Process.Begin, b.Process.Begin) })
+		for _, l := range list {
+			grouped = grouped && len(l.Process.Peers) > 0
+		}
+	}
+	type set struct {
+		life  int   // how often the rank was started before
+		peers int64 // lowest rank of its peers
+	}
+	sets := map[set][]*timeline.Loader{}
+	for _, list := range byRank {
+		for life, l := range list {
+			k := set{life, -1}
+			if grouped {
+				k.peers = l.Process.Peers[0][0]
+			}
+			sets[k] = append(sets[k], l)
+		}
+	}
+	if len(sets) > 1 {
+		c.apart = len(sets)
+	}
+	var out [][]*timeline.Loader
+	for _, list := range sets {
+		slices.SortFunc(list, func(a, b *timeline.Loader) int { return cmp.Compare(a.Rank(), b.Rank()) })
+		out = append(out, list)
+	}
+	slices.SortFunc(out, func(a, b []*timeline.Loader) int {
+		return cmp.Or(cmp.Compare(a[0].Rank(), b[0].Rank()), cmp.Compare(a[0].Process.Begin, b[0].Process.Begin))
+	})
+	return out
+}
+
+// compare passes of the same number between ranks.
+func (c *comparison) compare(loaders []*timeline.Loader) {
+	type at struct {
+		duplicate.Key
+		pass int
+	}
+	lists := map[at][]*streams.Draws{}
+	for _, l := range loaders { // by rank
+		for _, d := range c.group.Draws[l] {
+			if !d.Worker.Pass.Abandoned {
+				k := at{duplicate.KeyOf(d), d.Worker.Pass.Number}
+				lists[k] = append(lists[k], d)
+			}
+		}
+	}
+	for k, draws := range lists {
+		var cover, rare streams.Cover
+		ranks := map[int]bool{}
+		n := 0
+		for _, d := range draws {
+			if !d.Data() {
+				c.hits.Add(rare.Add(d), c.note)
+				continue
+			}
+			ranks[d.Worker.Pass.Loader.Rank()] = true
+			n++
+			c.compared[k.Key] = append(c.compared[k.Key], d)
+			c.hits.Add(cover.Add(d), c.certainty)
+		}
+		if len(ranks) > 1 {
+			c.streams += n
+		}
+	}
+}
+
+// certainty that it is a bug when two ranks drew the same.
+func (c *comparison) certainty(a, b *streams.Draws) finding.Certainty {
+	p, q := a.Worker.Pass, b.Worker.Pass
+	if p.Loader.Rank() == q.Loader.Rank() || !timeline.Together(p.Loader.Process, q.Loader.Process) {
+		return 0
+	}
+	relation := c.Relation(p.Loader.Process, q.Loader.Process)
+	switch {
+	case relation == timeline.Apart:
+		return 0 // parts of one replica get the same data, and must
+	case p.Order.Same(&q.Order):
+		c.sameSamples++
+		return finding.Note
+	case p.Role == timeline.Eval || q.Role == timeline.Eval:
+		return finding.Note
+	case relation != timeline.Peers || p.Role != timeline.Train || q.Role != timeline.Train || a.Ordering || b.Ordering:
+		return finding.Likely
+	}
+	return finding.Proven
+}
+
+// note: draws in a few fetches only, retries or a cache.
+func (c *comparison) note(a, b *streams.Draws) finding.Certainty {
+	if a.Drew == 0 || b.Drew == 0 || a.Reseeded > 0 || b.Reseeded > 0 {
+		return 0
+	}
+	return min(c.certainty(a, b), finding.Note)
+}
+
+func (c *comparison) text(hits []*duplicate.Hit) duplicate.Text {
+	ranks := duplicate.RanksOf(hits)
+	passes, all := map[int]bool{}, map[int]bool{}
+	for _, h := range hits {
+		for _, p := range h.Pairs {
+			passes[p.Second.Worker.Pass.Number] = true
+		}
+		for _, d := range h.All {
+			all[d.Worker.Pass.Number] = true
+		}
+	}
+	title := fmt.Sprintf("%s draw the same random numbers from %s", duplicate.Upper(duplicate.Ints("rank", ranks)), duplicate.Names(hits))
+	if len(all) > 1 {
+		title += ", in " + duplicate.Of(len(passes), len(all), "pass")
+	}
+	total := duplicate.Totals(hits)
+	p := hits[0].Pairs[0]
+	text := duplicate.Text{
+		Title:     title,
+		Cost:      fmt.Sprintf("%d ranks drew the same %s numbers in %d of %d passes: %s", len(ranks), duplicate.Outputs(hits[0], p.Words), len(passes), max(len(all), len(passes)), total.Variety()),
+		NotABugIf: "these ranks hold parts of one model and must see the same data (tensor, pipeline or context parallel).",
+	}
+	a, b := p.First.Worker.Pass, p.Second.Worker.Pass
+	if a.Seeded && b.Seeded && a.BaseSeed == b.BaseSeed && p.First.Worker.Number >= 0 {
+		text.Why = append(text.Why, fmt.Sprintf("PyTorch seeds workers from the base seed of the pass, and that is %d on both ranks.", a.BaseSeed))
+	}
+	switch relation := c.Relation(a.Loader.Process, b.Loader.Process); {
+	case relation == timeline.Peers:
+		text.Why = append(text.Why, "The gradients of these ranks are reduced together (DDP or FSDP), so their samples make one batch.")
+	case hits[0].Certainty == finding.Likely:
+		text.Why = append(text.Why, "It was not seen that the gradients of these ranks are reduced together, so they may be parts of one model.")
+	}
+	return text
+}

@@ -1,0 +1,97 @@
+package duplicate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dptrace/dptrace/analyze/finding"
+	"github.com/dptrace/dptrace/analyze/streams"
+	"github.com/dptrace/dptrace/analyze/timeline"
+)
+
+// Tables is what all three rules read; a gap in one of them is never clean.
+var Tables = []string{"process", "loader", "pass", "worker", "batch_fetch", "batch_next", "rng_slot", "rng_state"}
+
+// Judged is what a rule can say about one loader.
+type Judged struct {
+	Rule string
+	Hits []*Hit
+	// Compared is how many streams were compared with another that they must
+	// differ from; 0 says that there was nothing to compare, and Nothing why.
+	Compared int
+	Nothing  string
+}
+
+// Check writes the loader's line of the rule.
+func (g *Group) Check(t *timeline.Timeline, s *streams.Streams, j Judged) finding.Check {
+	c := finding.Check{Rule: j.Rule, Loader: g.ID}
+	if len(j.Hits) > 0 {
+		c.Status = finding.Found
+		c.Reason = "the same numbers from " + Names(j.Hits)
+		if best := Best(j.Hits); best == finding.Note {
+			c.Reason += ", worth a note only"
+		}
+		return c
+	}
+	c.Status = finding.CannotTell
+	var gaps []string
+	for _, l := range g.Loaders {
+		if gap := t.Gap(l, Tables); gap != "" && !slices.Contains(gaps, gap) {
+			gaps = append(gaps, gap)
+		}
+	}
+	switch unfollowed, near := g.left(); {
+	case len(gaps) > 0:
+		c.Reason = strings.Join(gaps, "; ")
+	case near > 0:
+		c.Reason = fmt.Sprintf("records were lost next to %d fetches", near)
+	case unfollowed > 0:
+		c.Reason = fmt.Sprintf("so much was drawn that %d fetches were left out of the comparison", unfollowed)
+	case j.Compared > 0:
+		c.Status = finding.Clean
+		c.Reason = fmt.Sprintf("%d streams, all distinct", j.Compared)
+	case j.Nothing != "":
+		c.Reason = j.Nothing
+	default:
+		c.Reason = g.nothing()
+	}
+	return c
+}
+
+// left counts the fetches that were not looked at.
+func (g *Group) left() (unfollowed, gaps int) {
+	for _, draws := range g.Draws {
+		for _, d := range draws {
+			unfollowed += d.Unfollowed
+			gaps += d.Gaps
+		}
+	}
+	return
+}
+
+// nothing says why no draws could be compared.
+func (g *Group) nothing() string {
+	var rare, reseeded, ordering []*streams.Draws
+	for _, draws := range g.Draws {
+		for _, d := range draws {
+			switch {
+			case d.Reseeded > 0 && !d.Data():
+				reseeded = append(reseeded, d)
+			case d.Ordering && d.Drew == 0 && d.OrderDraws:
+				ordering = append(ordering, d)
+			case d.Drew > 0 && !d.Data():
+				rare = append(rare, d)
+			}
+		}
+	}
+	switch {
+	case len(reseeded) > 0:
+		return List(streams.Paths(reseeded)) + ": seeded anew inside of the fetches, so its draws cannot be followed"
+	case len(rare) > 0:
+		return List(streams.Paths(rare)) + ": drawn from in fewer than half of the fetches"
+	case len(ordering) > 0:
+		return List(streams.Paths(ordering)) + ": drawn from before the first sample only"
+	}
+	return "nothing random, or a generator that dptrace cannot reach"
+}

@@ -1,0 +1,197 @@
+// Package duplicate is what the three rules about random numbers that are
+// drawn twice have in common: which draws may be compared at all, and how
+// what they share becomes one finding for a loader.
+package duplicate
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/dptrace/dptrace/analyze/finding"
+	"github.com/dptrace/dptrace/analyze/rng"
+	"github.com/dptrace/dptrace/analyze/streams"
+	"github.com/dptrace/dptrace/analyze/timeline"
+)
+
+// MinWords is how much two intervals must share: 64 bits.
+const MinWords = 2
+
+// Group is one loader on all ranks that have it.
+type Group struct {
+	ID      int
+	Loaders []*timeline.Loader // by rank
+	Draws   map[*timeline.Loader][]*streams.Draws
+}
+
+// Groups sorts draws by loader.
+func Groups(t *timeline.Timeline, draws []*streams.Draws) []*Group {
+	var groups []*Group
+	for _, l := range t.Loaders { // sorted by ID
+		if len(groups) == 0 || groups[len(groups)-1].ID != l.ID {
+			groups = append(groups, &Group{ID: l.ID, Draws: map[*timeline.Loader][]*streams.Draws{}})
+		}
+		g := groups[len(groups)-1]
+		g.Loaders = append(g.Loaders, l)
+	}
+	byID := map[int]*Group{}
+	for _, g := range groups {
+		byID[g.ID] = g
+	}
+	for _, d := range draws {
+		l := d.Worker.Pass.Loader
+		g := byID[l.ID]
+		g.Draws[l] = append(g.Draws[l], d)
+	}
+	for _, g := range groups {
+		for _, list := range g.Draws {
+			slices.SortStableFunc(list, func(a, b *streams.Draws) int {
+				return cmp.Or(cmp.Compare(a.Worker.Pass.Number, b.Worker.Pass.Number), cmp.Compare(a.Worker.Number, b.Worker.Number))
+			})
+		}
+	}
+	return groups
+}
+
+// Key is what makes two draws comparable: one generator, as the program names
+// it. Equal streams in different generators are never a finding.
+type Key struct{ Path, Kind string }
+
+// KeyOf the generator of d.
+func KeyOf(d *streams.Draws) Key { return Key{d.Slot.Path, d.Slot.Kind} }
+
+// BySlot sorts draws by generator.
+func BySlot(draws []*streams.Draws) map[Key][]*streams.Draws {
+	m := map[Key][]*streams.Draws{}
+	for _, d := range draws {
+		m[KeyOf(d)] = append(m[KeyOf(d)], d)
+	}
+	return m
+}
+
+// Pair is two draws of the same numbers.
+type Pair struct {
+	First, Second *streams.Draws
+	Words         int64          // that they share
+	Piece         streams.Shared // the first such piece
+	Certainty     finding.Certainty
+}
+
+// Hit is one generator whose numbers were drawn twice.
+type Hit struct {
+	Slot      *streams.Slot
+	Certainty finding.Certainty
+	Pairs     []*Pair
+	All       []*streams.Draws // of this generator, that were compared
+}
+
+// Hits collects pairs by generator.
+type Hits struct {
+	byKey map[Key]*Hit
+	pairs map[[2]*streams.Draws]*Pair
+}
+
+// Add takes pieces that were drawn twice; judge says how sure it is that a pair
+// is a bug, 0 if it is none.
+func (h *Hits) Add(shared []streams.Shared, judge func(first, second *streams.Draws) finding.Certainty) {
+	if h.byKey == nil {
+		h.byKey, h.pairs = map[Key]*Hit{}, map[[2]*streams.Draws]*Pair{}
+	}
+	for _, s := range shared {
+		k := [2]*streams.Draws{s.First, s.Second}
+		p := h.pairs[k]
+		if p == nil {
+			p = &Pair{First: s.First, Second: s.Second, Piece: s, Certainty: judge(s.First, s.Second)}
+			h.pairs[k] = p
+			if p.Certainty != 0 {
+				hit := h.byKey[KeyOf(s.First)]
+				if hit == nil {
+					hit = &Hit{Slot: s.First.Slot}
+					h.byKey[KeyOf(s.First)] = hit
+				}
+				hit.Pairs = append(hit.Pairs, p)
+			}
+		}
+		p.Words += s.To - s.From
+	}
+}
+
+// List gives the hits that share enough, the surest first. compared has the
+// draws of each generator that took part.
+func (h *Hits) List(compared map[Key][]*streams.Draws) []*Hit {
+	var list []*Hit
+	for k, hit := range h.byKey {
+		hit.Pairs = slices.DeleteFunc(hit.Pairs, func(p *Pair) bool { return p.Words < MinWords })
+		for _, p := range hit.Pairs {
+			hit.Certainty = max(hit.Certainty, p.Certainty)
+		}
+		hit.Pairs = slices.DeleteFunc(hit.Pairs, func(p *Pair) bool { return p.Certainty < hit.Certainty })
+		hit.All = compared[k]
+		if len(hit.Pairs) > 0 {
+			list = append(list, hit)
+		}
+	}
+	slices.SortFunc(list, func(a, b *Hit) int {
+		return cmp.Or(-cmp.Compare(a.Certainty, b.Certainty), cmp.Compare(a.Slot.Path, b.Slot.Path), cmp.Compare(a.Slot.Kind, b.Slot.Kind))
+	})
+	return list
+}
+
+// Best is the surest of the hits.
+func Best(hits []*Hit) finding.Certainty {
+	if len(hits) == 0 {
+		return 0
+	}
+	return hits[0].Certainty
+}
+
+// Tally counts draws in 32-bit words.
+type Tally struct {
+	Made, Distinct int64
+	AtLeast        bool // more may have been drawn than was seen
+}
+
+// Count sums up the raw outputs of some draws of one generator, in its own
+// words of 32 or 64 bits.
+func Count(draws []*streams.Draws, width int64) Tally {
+	var t Tally
+	var c streams.Cover
+	for _, d := range draws {
+		c.Add(d)
+		t.Made += d.Words
+		t.AtLeast = t.AtLeast || d.Late || d.Unfollowed > 0 || d.Gaps > 0
+	}
+	t.Distinct = c.Words()
+	t.Made, t.Distinct = (t.Made+width-1)/width, (t.Distinct+width-1)/width
+	return t
+}
+
+// ByPass sorts draws by pass.
+func ByPass(draws []*streams.Draws) iter.Seq2[*timeline.Pass, []*streams.Draws] {
+	return func(yield func(*timeline.Pass, []*streams.Draws) bool) {
+		for len(draws) > 0 { // sorted by pass
+			pass := draws[0].Worker.Pass
+			n := 1
+			for n < len(draws) && draws[n].Worker.Pass == pass {
+				n++
+			}
+			if !yield(pass, draws[:n]) {
+				return
+			}
+			draws = draws[n:]
+		}
+	}
+}
+
+// Outputs is 32-bit words of a hit as a number of the generator's raw outputs.
+func Outputs(h *Hit, words int64) string { return Number(words / rng.Width(h.Slot.Kind)) }
+
+// OldTorch tells whether this PyTorch does not seed NumPy in workers: before 1.9.
+func OldTorch(version string) bool {
+	var major, minor int
+	if n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor); n < 2 {
+		return false
+	}
+	return major < 1 || major == 1 && minor < 9
+}

@@ -1,0 +1,91 @@
+// Package report prints what an analysis says: Text for people, JSON for
+// programs. Both say the same; JSON says all of it.
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dptrace/dptrace/analyze"
+	"github.com/dptrace/dptrace/analyze/finding"
+	"github.com/dptrace/dptrace/analyze/timeline"
+	"github.com/dptrace/dptrace/traces"
+)
+
+// Fails tells whether a result has a finding at or above a certainty.
+func Fails(r *analyze.Result, atLeast finding.Certainty) bool {
+	return slices.ContainsFunc(r.Findings, func(f finding.Finding) bool { return f.Certainty >= atLeast })
+}
+
+// Incomplete says, line by line, what of the trace was cut off, is missing or
+// cannot be read. Tables of a newer dptrace are not counted: nothing else
+// suffers.
+func Incomplete(r *analyze.Result) []string {
+	var lines []string
+	for _, p := range r.Run.Parts {
+		if !p.Sealed {
+			lines = append(lines, "the recording of "+p.Name+" was cut before the program ended")
+		}
+	}
+	for _, p := range r.Run.Problems {
+		if p.Kind != traces.Newer {
+			lines = append(lines, p.String())
+		}
+	}
+	return lines
+}
+
+// trace is the folders of a run in their order, joined by blanks.
+func trace(r *analyze.Result) string {
+	var names []string
+	for _, p := range r.Run.Parts {
+		if !slices.Contains(names, p.Trace) {
+			names = append(names, p.Trace)
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+// distinct is the different values of a fact of the run's processes, joined by
+// commas; "" if none says it.
+func distinct(r *analyze.Result, fact func(*timeline.Process) string) string {
+	var all []string
+	for _, p := range r.Timeline.Processes {
+		if v := fact(p); v != "" && !slices.Contains(all, v) {
+			all = append(all, v)
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+func python(p *timeline.Process) string { return p.Python }
+func torch(p *timeline.Process) string  { return p.Torch }
+
+// ranks is how many ranks were seen; a program without torch.distributed is one.
+func ranks(r *analyze.Result) int {
+	seen := map[int32]bool{}
+	for _, p := range r.Timeline.Processes {
+		if p.Rank >= 0 {
+			seen[p.Rank] = true
+		}
+	}
+	return max(len(seen), 1)
+}
+
+func duration(r *analyze.Result) time.Duration {
+	return time.Duration(r.Timeline.End - r.Timeline.Begin)
+}
+
+// plural is "1 rank", "2 ranks", "2 passes".
+func plural(n int, one string) string {
+	switch {
+	case n == 1:
+		return "1 " + one
+	case strings.HasSuffix(one, "s"):
+		return fmt.Sprintf("%d %ses", n, one)
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}

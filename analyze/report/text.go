@@ -1,0 +1,333 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dptrace/dptrace/analyze"
+	"github.com/dptrace/dptrace/analyze/finding"
+	"github.com/dptrace/dptrace/analyze/timeline"
+)
+
+// Options of a text report.
+type Options struct {
+	Width   int  // of a line, in characters; 0: 100
+	Color   bool // ANSI colours
+	Unicode bool // characters beyond ASCII of our own; those of the user's names are always kept
+}
+
+// Columns of labels: of the parts of a finding, and of the lines below them.
+const (
+	factColumn    = 11
+	summaryColumn = 17
+)
+
+// At most this many notes and loaders are shown; JSON has all.
+const most = 6
+
+// Text writes the report for people: findings first, then what is right, what
+// could not be checked, and what recording has cost.
+func Text(w io.Writer, r *analyze.Result, o Options) error {
+	if o.Width == 0 {
+		o.Width = 100
+	}
+	p := &page{w: w, width: o.Width, color: o.Color, unicode: o.Unicode, printed: map[string]string{}}
+	p.header(r)
+	p.findings(r.Findings)
+	p.line("")
+	p.waits(r)
+	p.checks("checked, clean", finding.Clean, r.Checks)
+	p.checks("could not check", finding.CannotTell, r.Checks)
+	p.unwatched(r)
+	p.losses(r)
+	p.overhead(r.Overhead)
+	return p.err
+}
+
+func (p *page) header(r *analyze.Result) {
+	for _, l := range wrap(p.clean(strings.Join(r.Timeline.Command, " ")), p.width) {
+		p.line(p.paint(bold, l))
+	}
+	facts := []string{fmt.Sprintf("%.1f s", duration(r).Seconds())}
+	if r.Timeline.ExitCode >= 0 {
+		facts = append(facts, fmt.Sprintf("exit code %d", r.Timeline.ExitCode))
+	}
+	if v := distinct(r, python); v != "" {
+		facts = append(facts, "Python "+v)
+	}
+	if v := distinct(r, torch); v != "" {
+		facts = append(facts, "torch "+v)
+	}
+	facts = append(facts, plural(ranks(r), "rank"), trace(r))
+	for _, l := range wrap(p.clean(strings.Join(facts, ", ")), p.width) {
+		p.line(p.paint(grey, l))
+	}
+	for i, l := range loaders(r.Timeline) {
+		label := ""
+		if i == 0 {
+			label = "loaders"
+		}
+		p.entry(0, summaryColumn, grey, label, l)
+	}
+}
+
+// loaders has a line for each loader, ranks together.
+func loaders(t *timeline.Timeline) []string {
+	var lines []string
+	for i, l := range t.Loaders {
+		if i > 0 && t.Loaders[i-1].ID == l.ID {
+			continue // the same one on another rank
+		}
+		workers := int(max(l.First().NumWorkers, 0))
+		lines = append(lines, fmt.Sprintf("%d  %s (%s): %s, %s", l.ID, l.At(), l.Role, plural(workers, "worker"), plural(len(l.Passes), "pass")))
+	}
+	if len(lines) > most {
+		lines = append(lines[:most-1], fmt.Sprintf("and %d more", len(lines)-most+1))
+	}
+	return lines
+}
+
+func (p *page) findings(all []finding.Finding) {
+	counts := map[finding.Certainty]int{}
+	for _, f := range all {
+		counts[f.Certainty]++
+	}
+	if counts[finding.Proven]+counts[finding.Likely] == 0 {
+		p.line("")
+		p.line(p.paint(green, "Nothing is proven or likely to be wrong."))
+	}
+	notes := 0
+	for _, f := range all {
+		if f.Certainty > finding.Note {
+			p.line("")
+			p.finding(f)
+			continue
+		}
+		if notes == 0 {
+			p.line("")
+		}
+		if notes++; notes < most || counts[finding.Note] == most {
+			p.entry(0, 8, grey, "NOTE", fmt.Sprintf("%s  %s (%s)", f.Rule, f.Title, f.Loader.At))
+		}
+	}
+	if notes > most {
+		p.entry(0, 8, grey, "", fmt.Sprintf("and %d more notes, see --format json", notes-most+1))
+	}
+}
+
+func (p *page) finding(f finding.Finding) {
+	s := yellow
+	if f.Certainty == finding.Proven {
+		s = red
+	}
+	p.entry(0, 8, s, strings.ToUpper(f.Certainty.String()), f.Rule+"  "+f.Title)
+	p.entry(2, factColumn, bold, "loader", fmt.Sprintf("%d, %s (%s)", f.Loader.ID, f.Loader.At, f.Loader.Role))
+	label := "evidence"
+	for i, e := range f.Evidence {
+		if i > 0 && p.above(e.Text, f.Rule) != "" {
+			continue // how to replay the same numbers
+		}
+		p.entry(2, factColumn, bold, label, e.Text)
+		label = ""
+	}
+	p.fact("cost", f.Cost)
+	if rule := p.above(f.Fix, f.Rule); rule != "" {
+		p.fact("fix", "the same as for "+rule+" above")
+	} else {
+		p.code("fix", f.Fix)
+	}
+	p.fact("verify", f.Verify)
+	if f.NotABugIf != "" {
+		p.fact("no bug if", strings.TrimPrefix(f.NotABugIf, "if "))
+	}
+}
+
+// above is the rule under which a text was printed before, "" if it was not:
+// findings of several rules often have one cause and one fix.
+func (p *page) above(text, rule string) string {
+	before := p.printed[text]
+	if before == "" {
+		p.printed[text] = rule
+	}
+	return before
+}
+
+func (p *page) fact(label, text string) {
+	if text != "" {
+		p.entry(2, factColumn, bold, label, text)
+	}
+}
+
+// code is not wrapped: it is made to be pasted.
+func (p *page) code(label, text string) {
+	if text == "" {
+		return
+	}
+	for _, l := range strings.Split(p.clean(text), "\n") {
+		p.line("  " + p.paint(bold, fmt.Sprintf("%-*s", factColumn, label)) + l)
+		label = ""
+	}
+}
+
+// bottleneck is the share of the loop's time from which on waiting for data is
+// not called harmless any more.
+const bottleneck = 0.05
+
+// waits says how much of the training loops' time went into waiting for data.
+func (p *page) waits(r *analyze.Result) {
+	var waited, total time.Duration
+	for _, l := range r.Timeline.Loaders {
+		for _, pass := range l.Passes {
+			if pass.Role == timeline.Train {
+				w, t := pass.Wait()
+				waited += w
+				total += t
+			}
+		}
+	}
+	if total <= 0 {
+		return
+	}
+	share := waited.Seconds() / total.Seconds()
+	text := fmt.Sprintf("%.1f %% of the training loop's time was spent waiting for data (%.1f of %.1f s, the first batch of each pass apart)",
+		100*share, waited.Seconds(), total.Seconds())
+	if share < bottleneck {
+		p.entry(0, summaryColumn, green, "not your problem", text)
+		return
+	}
+	p.entry(0, summaryColumn, bold, "waiting", text)
+}
+
+// checks lists what has one status: rules with the same reason for the same
+// loaders share a line.
+func (p *page) checks(label string, status finding.Status, all []finding.Check) {
+	type line struct {
+		reason  string
+		rules   []string
+		loaders []int
+	}
+	var byRule []*line
+	for _, c := range all {
+		if c.Status != status {
+			continue
+		}
+		i := slices.IndexFunc(byRule, func(l *line) bool { return l.rules[0] == c.Rule && l.reason == c.Reason })
+		if i < 0 {
+			i = len(byRule)
+			byRule = append(byRule, &line{c.Reason, []string{c.Rule}, nil})
+		}
+		byRule[i].loaders = append(byRule[i].loaders, c.Loader)
+	}
+	var lines []*line
+	for _, l := range byRule {
+		i := slices.IndexFunc(lines, func(m *line) bool { return m.reason == l.reason && slices.Equal(m.loaders, l.loaders) })
+		if i < 0 {
+			lines = append(lines, l)
+		} else {
+			lines[i].rules = append(lines[i].rules, l.rules...)
+		}
+	}
+	s := green
+	if status != finding.Clean {
+		s = yellow
+	}
+	for _, l := range lines {
+		p.entry(0, summaryColumn, s, label, fmt.Sprintf("%s (%s): %s", strings.Join(l.rules, ", "), numbered("loader", l.loaders), l.reason))
+		label = ""
+	}
+}
+
+// numbered is "loader 1", "loaders 1, 2", "12 loaders".
+func numbered(one string, numbers []int) string {
+	switch {
+	case len(numbers) == 1:
+		return fmt.Sprintf("%s %d", one, numbers[0])
+	case len(numbers) > most:
+		return plural(len(numbers), one)
+	}
+	return one + "s " + strings.ReplaceAll(strings.Trim(fmt.Sprint(numbers), "[]"), " ", ", ")
+}
+
+// unwatched says which Pythons ran without the hook, and why there may be
+// nothing to judge.
+func (p *page) unwatched(r *analyze.Result) {
+	if len(r.Timeline.Loaders) == 0 {
+		text := "no DataLoader was iterated"
+		if distinct(r, torch) == "" {
+			text = "no process used torch.utils.data"
+		}
+		p.entry(0, summaryColumn, yellow, "nothing to check", text)
+	}
+	var lines []string
+	for _, pr := range r.Timeline.Processes {
+		if pr.Hook != "off" {
+			continue
+		}
+		why := pr.Note
+		if why == "" {
+			why = "the hook did not load (-I, -E, -S, or a cleaned environment)"
+		}
+		lines = append(lines, fmt.Sprintf("pid %d, %s: %s", pr.Pid, shorten(pr.Cmdline, 60), why))
+	}
+	if len(lines) > most {
+		lines = append(lines[:most-1], fmt.Sprintf("and %d more processes", len(lines)-most+1))
+	}
+	for i, l := range lines {
+		label := ""
+		if i == 0 {
+			label = "not hooked"
+		}
+		p.entry(0, summaryColumn, yellow, label, l)
+	}
+}
+
+func shorten(s string, n int) string {
+	if r := []rune(s); len(r) > n {
+		return string(r[:n-1]) + "…"
+	}
+	return s
+}
+
+// losses says what was not recorded or cannot be read.
+func (p *page) losses(r *analyze.Result) {
+	lines := Incomplete(r)
+	for _, l := range r.Lost {
+		if l.Source == "trace" {
+			continue // in Incomplete, with its place
+		}
+		count := "an unknown number of"
+		if l.Count > 0 {
+			count = fmt.Sprint(l.Count)
+		}
+		what := "records"
+		if l.Table != "" {
+			what = l.Table + " records"
+		}
+		lines = append(lines, fmt.Sprintf("%s %s: %s (%s)", count, what, l.Reason, l.Source))
+	}
+	if len(lines) == 0 {
+		p.entry(0, summaryColumn, green, "lost", "nothing")
+		return
+	}
+	if len(lines) > most {
+		lines = append(lines[:most-1], fmt.Sprintf("and %d more, see --format json", len(lines)-most+1))
+	}
+	for i, l := range lines {
+		label := ""
+		if i == 0 {
+			label = "lost"
+		}
+		p.entry(0, summaryColumn, red, label, l)
+	}
+}
+
+func (p *page) overhead(o analyze.Overhead) {
+	text := o.Method
+	if o.Percent >= 0 {
+		text = fmt.Sprintf("%.1f %%: %s", o.Percent, o.Method)
+	}
+	p.entry(0, summaryColumn, grey, "overhead", text)
+}

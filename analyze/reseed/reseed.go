@@ -1,0 +1,313 @@
+// Package reseed writes the code that gives each worker, pass and rank random
+// numbers of its own. It is made to be pasted: seed_worker goes to the top
+// level of the program, the last line says what DataLoader(...) gets.
+//
+// All of it holds for fork, spawn and forkserver and for workers that persist
+// or not. It rests on info.seed of torch.utils.data.get_worker_info(): base
+// seed of the pass plus number of the worker, drawn anew for each pass.
+// Generators are seeded in place, so that other names of theirs stay valid.
+// Generators that must agree (samplers, splits) are never touched.
+package reseed
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dptrace/dptrace/analyze/streams"
+)
+
+// Scope is between what the same numbers were drawn.
+type Scope int
+
+const (
+	Workers Scope = iota
+	Epochs
+	Ranks
+)
+
+// Target is one generator to be seeded.
+type Target struct {
+	Slot *streams.Slot
+	// Seed numbers the seeds: targets with equal numbers ran alike within their
+	// worker (image and mask), and shall go on doing so.
+	Seed int
+	Made bool   // it is made after worker_init_fn has run: seed it where it is made
+	At   string // where it is made, file:line; "" unknown
+}
+
+// Case is what is to be repaired.
+type Case struct {
+	Scope      Scope
+	At         string // file:line of DataLoader(...)
+	Targets    []Target
+	Main       bool   // no workers
+	Init       string // worker_init_fn so far; "" none
+	SameBase   bool   // the base seeds are the same in the passes that agree
+	Generator  bool   // DataLoader(generator=...) was given
+	Persistent bool
+}
+
+// Code writes the repair.
+func (c Case) Code() string {
+	var made, seeded []Target
+	for _, t := range c.Targets {
+		if t.Made || unreachable(t.Slot) {
+			made = append(made, t)
+		} else {
+			seeded = append(seeded, t)
+		}
+	}
+	var parts []string
+	if len(made) > 0 {
+		parts = append(parts, c.whereMade(made))
+		if c.Scope == Ranks { // what they are seeded from must differ as well
+			torch := Target{Slot: &streams.Slot{Path: "torch", Kind: "mt19937", Role: "global"}, Seed: len(seeded)}
+			seeded = append(seeded, torch)
+		}
+	}
+	if len(seeded) > 0 {
+		switch {
+		case c.Main && c.Scope == Ranks:
+			parts = append(parts, c.inMain(seeded))
+		case c.Main:
+			parts = append(parts, c.once(seeded))
+		case c.SameBase && c.Scope == Epochs && onlyGlobals(seeded) && c.Init == "":
+		default:
+			parts = append(parts, c.inWorkers(seeded))
+		}
+	}
+	if c.SameBase && c.Scope == Epochs && !c.Main {
+		parts = append(parts, c.baseSeed())
+	}
+	return strings.Join(parts, "\n\n")
+}
+
+func onlyGlobals(targets []Target) bool {
+	for _, t := range targets {
+		if t.Slot.Role != "global" {
+			return false
+		}
+	}
+	return true
+}
+
+func unreachable(s *streams.Slot) bool {
+	if s.Role == "global" {
+		return false
+	}
+	root, _ := split(s.Path)
+	if root == "iterator" {
+		return true
+	}
+	_, ok := expression(s.Path, root)
+	return !ok || root != "dataset" && root != "collate_fn" && module(s.Path, s.Owner) == ""
+}
+
+// reach is Python that reaches a generator, and the import it needs. dataset
+// and collate are what those two words of a path stand for.
+func reach(s *streams.Slot, dataset, collate string) (expr, imports string) {
+	switch root, _ := split(s.Path); root {
+	case "dataset":
+		expr, _ = expression(s.Path, dataset)
+	case "collate_fn":
+		expr, _ = expression(s.Path, collate)
+	default:
+		m := module(s.Path, s.Owner)
+		expr, _ = expression("m"+strings.TrimPrefix(s.Path, m), m)
+		imports = m
+	}
+	if strings.Contains(expr, "inspect.") {
+		imports = strings.TrimPrefix(imports+", inspect", ", ")
+	}
+	return expr, imports
+}
+
+// seed writes the lines that seed one generator from the expression seed.
+func seed(s *streams.Slot, expr, seed string) (lines []string, imports string) {
+	if s.Role == "global" {
+		switch s.Path {
+		case "numpy":
+			return []string{"numpy.random.seed(" + seed + " % 2**32)"}, "numpy"
+		case "random":
+			return []string{"random.seed(" + seed + ")"}, "random"
+		case "cv2":
+			return []string{"cv2.setRNGSeed(" + seed + " % 2**31)"}, "cv2"
+		}
+		return []string{"torch.manual_seed(" + seed + ")"}, ""
+	}
+	switch {
+	case strings.HasPrefix(s.Class, "torch."):
+		return []string{expr + ".manual_seed(" + seed + ")"}, ""
+	case strings.HasSuffix(s.Class, ".RandomState"):
+		return []string{expr + ".seed(" + seed + " % 2**32)"}, ""
+	case strings.HasPrefix(s.Class, "numpy.") && strings.HasSuffix(s.Class, ".Generator"):
+		return []string{"bits = " + expr + ".bit_generator", "bits.state = type(bits)(" + seed + ").state"}, ""
+	case strings.HasPrefix(s.Class, "numpy."):
+		return []string{"bits = " + expr, "bits.state = type(bits)(" + seed + ").state"}, ""
+	case s.Kind != "mt19937": // a class of the user's, on top of NumPy's
+		return []string{"bits = getattr(" + expr + ", 'bit_generator', " + expr + ")", "bits.state = type(bits)(" + seed + ").state"}, ""
+	}
+	return []string{expr + ".seed(" + seed + ")"}, ""
+}
+
+// inWorkers seeds in a worker_init_fn.
+func (c Case) inWorkers(targets []Target) string {
+	arguments, given := "worker_id", ""
+	for _, t := range targets {
+		if root, _ := split(t.Slot.Path); root == "collate_fn" {
+			arguments, given = "collate_fn, "+arguments, ", collate_fn"
+			break
+		}
+	}
+	source := "info.seed"
+	if c.Scope == Ranks {
+		arguments, given = "rank, "+arguments, ", torch.distributed.get_rank()"+given
+		source = `"%d %d" % (info.seed, rank)`
+	}
+	body, imports := seeding(targets, source, "info.dataset", "collate_fn")
+	var b strings.Builder
+	if given != "" {
+		b.WriteString("import functools\n\n")
+	}
+	fmt.Fprintf(&b, "def seed_worker(%s):\n", arguments)
+	fmt.Fprintf(&b, "    import %s\n", strings.Join(append(imports, "torch", "torch.utils.data"), ", "))
+	b.WriteString("    info = torch.utils.data.get_worker_info()  # info.seed is another one in each worker and each pass")
+	if c.Scope == Ranks {
+		b.WriteString(", but not on each rank")
+	}
+	b.WriteString("\n")
+	for _, line := range body {
+		b.WriteString("    " + line + "\n")
+	}
+	call := "seed_worker"
+	if given != "" {
+		call = "functools.partial(seed_worker" + given + ")"
+	}
+	fmt.Fprintf(&b, "\nDataLoader(..., worker_init_fn=%s)  # %s", call, c.At)
+	if strings.Contains(given, "collate_fn") {
+		b.WriteString("; collate_fn: the very object that DataLoader gets as collate_fn")
+	}
+	if c.Init != "" {
+		fmt.Fprintf(&b, "; in place of %s: what else that does goes to the top of seed_worker", c.Init)
+	}
+	return b.String()
+}
+
+// seeding writes the statements that seed all targets from a source.
+func seeding(targets []Target, source, dataset, collate string) (body, imports []string) {
+	need := map[string]bool{"torch": true}
+	add := func(list string) {
+		for _, m := range strings.Split(list, ", ") {
+			if m != "" && !need[m] {
+				need[m] = true
+				imports = append(imports, m)
+			}
+		}
+	}
+	seeds := map[int]bool{}
+	for _, t := range targets {
+		seeds[t.Seed] = true
+	}
+	value := source
+	if len(seeds) > 1 || strings.Contains(source, "%") { // several seeds, or one mixed from several numbers
+		add("random")
+		body = append(body, "seeds = random.Random("+source+")")
+		value = "seeds.getrandbits(63)"
+	}
+	for _, n := range slices.Sorted(maps.Keys(seeds)) {
+		var group []Target
+		for _, t := range targets {
+			if t.Seed == n {
+				group = append(group, t)
+			}
+		}
+		one := value
+		if len(group) > 1 && value != source {
+			body = append(body, "seed = "+value)
+			one = "seed"
+		}
+		for _, t := range group {
+			expr, m := reach(t.Slot, dataset, collate)
+			if t.Slot.Role == "global" {
+				expr, m = "", ""
+			}
+			add(m)
+			lines, m := seed(t.Slot, expr, one)
+			add(m)
+			body = append(body, lines...)
+		}
+	}
+	return body, imports
+}
+
+// inMain seeds once in the main process of each rank.
+func (c Case) inMain(targets []Target) string {
+	body, imports := seeding(targets, `"%d %d" % (torch.initial_seed(), torch.distributed.get_rank())`, "loader.dataset", "loader.collate_fn")
+	var b strings.Builder
+	fmt.Fprintf(&b, "# once on each rank, before the first pass; loader: the one that %s makes\n", c.At)
+	fmt.Fprintf(&b, "import %s\n", strings.Join(append(imports, "torch"), ", "))
+	b.WriteString(strings.Join(body, "\n"))
+	for _, t := range targets {
+		if t.Slot.Path == "torch" && t.Slot.Role == "global" {
+			b.WriteString("  # after the model is made. What must agree on all ranks keeps a generator of its own:\n" +
+				"DataLoader(..., generator=torch.Generator().manual_seed(0))  # " + c.At + ", if a sampler there draws from torch's")
+			break
+		}
+	}
+	return b.String()
+}
+
+// once: something sets the generators back before each pass.
+func (c Case) once(targets []Target) string {
+	var names []string
+	for _, t := range targets {
+		name := t.Slot.Name()
+		if t.At != "" {
+			name += " (made at " + t.At + ")"
+		}
+		names = append(names, name)
+	}
+	return "# Seed once, before the first pass. Something between the passes makes or seeds again:\n# " + strings.Join(names, "\n# ") +
+		"\n# Move that out of the loop over epochs, or add the number of the epoch to its seed."
+}
+
+// whereMade seeds generators where they are made, because they are not there
+// yet when worker_init_fn runs.
+func (c Case) whereMade(targets []Target) string {
+	var lines []string
+	for _, t := range targets {
+		at := t.At
+		if at == "" {
+			at = "where " + t.Slot.Name() + " is made"
+		}
+		var make string
+		switch {
+		case strings.HasPrefix(t.Slot.Class, "torch."):
+			make = "torch.Generator().manual_seed(torch.randint(2**62, ()).item())"
+		case strings.HasSuffix(t.Slot.Class, ".RandomState"):
+			make = "np.random.RandomState(torch.randint(2**32, ()).item())"
+		case strings.HasPrefix(t.Slot.Class, "numpy."):
+			make = "np.random.default_rng(torch.randint(2**62, ()).item())"
+		default:
+			make = "random.Random(torch.randint(2**62, ()).item())"
+		}
+		lines = append(lines, fmt.Sprintf("%s = %s  # %s, in place of the seed there", lastName(t.Slot.Path), make, at))
+	}
+	if c.Scope != Ranks {
+		lines = append(lines, "# torch's own generator is seeded for each worker and goes on from pass to pass.")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// baseSeed makes torch draw another base seed for each pass, from which it
+// seeds the workers.
+func (c Case) baseSeed() string {
+	if c.Generator {
+		return "# The generator that DataLoader(..., generator=...) gets at " + c.At + " is seeded again before each pass, and with it all workers.\n" +
+			"# Make and seed it once, before the first pass."
+	}
+	return "# Seeding torch before each pass seeds all workers alike in each. Give the loader a generator that is made once:\n" +
+		"DataLoader(..., generator=torch.Generator().manual_seed(0))  # " + c.At
+}

@@ -1,0 +1,215 @@
+package timeline
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/dptrace/dptrace/traces"
+)
+
+// Build makes the model. problems are those of the run, known once all tables
+// were read.
+func (b *Builder) Build(problems []traces.Problem) *Timeline {
+	t := &Timeline{ExitCode: -1, problems: problems, lost: map[*traces.Part][]traces.Lost{}, workers: map[workerKey]*Worker{}}
+	parts := slices.SortedFunc(maps.Keys(b.parts), func(a, b *traces.Part) int {
+		return cmp.Or(cmp.Compare(a.Trace, b.Trace), cmp.Compare(a.Name, b.Name))
+	})
+	for _, part := range parts {
+		rows := b.parts[part]
+		t.lost[part] = rows.lost
+		t.meta(rows)
+		var here []*Process
+		byProc := map[uint32]*Process{}
+		for _, n := range slices.Sorted(maps.Keys(rows.procs)) {
+			if n == 0 {
+				continue // the recorder
+			}
+			p := rows.procs[n].build(part, n)
+			here = append(here, p)
+			byProc[n] = p
+		}
+		for _, n := range slices.Sorted(maps.Keys(rows.procs)) {
+			if n != 0 {
+				t.loaders(rows.procs[n], byProc[n])
+			}
+		}
+		t.joinWorkers(rows, here)
+		t.Processes = append(t.Processes, here...)
+	}
+	t.joinPeers()
+	t.number()
+	return t
+}
+
+func (t *Timeline) meta(rows *partRows) {
+	if t.Command == nil {
+		var command []string
+		if json.Unmarshal([]byte(rows.meta["command"]), &command) == nil {
+			t.Command = command
+		}
+	}
+	if code, err := strconv.Atoi(rows.meta["exit_code"]); err == nil && (t.ExitCode < 0 || t.ExitCode == 0) {
+		t.ExitCode = code
+	}
+	if t.Begin == 0 {
+		t.Begin, t.End = rows.begin, rows.end
+	}
+}
+
+func (pr *procRows) build(part *traces.Part, n uint32) *Process {
+	p := &Process{Part: part, Process: pr.process, Exit: pr.exit, Begin: pr.begin, End: pr.end, LostRecords: pr.lost}
+	p.Proc = n
+	for _, d := range pr.dist {
+		if d.Op != "ddp" && d.Op != "fsdp" {
+			continue
+		}
+		ranks := d.Ranks
+		if len(ranks) == 0 { // the default group: everybody
+			for r := range int64(p.WorldSize) {
+				ranks = append(ranks, r)
+			}
+		}
+		p.Peers = append(p.Peers, ranks)
+	}
+	for _, ps := range pr.passes {
+		if ps.next.between > 0 || ps.next.own > 0 {
+			p.Stepped = true
+		}
+	}
+	if pr.steps > 0 {
+		p.Stepped = true
+	}
+	return p
+}
+
+// loaders makes the loaders and passes of one process.
+func (t *Timeline) loaders(pr *procRows, p *Process) {
+	objects := map[uint32]*traces.Loader{}
+	for i := range pr.loaders {
+		objects[pr.loaders[i].Loader] = &pr.loaders[i]
+	}
+	passes := map[uint32][]*passRows{}
+	for _, ps := range pr.passes {
+		if ps.key.loader != 0 { // 0: a worker's own count
+			passes[ps.key.loader] = append(passes[ps.key.loader], ps)
+		}
+	}
+	for _, n := range slices.Sorted(maps.Keys(passes)) {
+		object := objects[n]
+		if object == nil { // its row is lost
+			object = &traces.Loader{Head: traces.Head{Proc: p.Proc}, Loader: n, Length: -1, BatchSize: -1, NumWorkers: -1}
+		}
+		l := p.loader(object)
+		mine := passes[n]
+		slices.SortStableFunc(mine, func(a, b *passRows) int { return cmp.Compare(a.key.pass, b.key.pass) })
+		for _, ps := range mine {
+			l.Passes = append(l.Passes, ps.build(l, len(l.Passes)))
+		}
+	}
+	assignRoles(p)
+	for _, l := range p.Loaders {
+		markAbandoned(l)
+	}
+}
+
+// loader finds the loader that an object belongs to: one made at the same place
+// before, if that was no longer in use when this one was made. Otherwise they
+// are two, and never compared: two sides of a pair, folds, teacher and student.
+func (p *Process) loader(object *traces.Loader) *Loader {
+	for _, l := range p.Loaders {
+		if identityOf(l.First()) == identityOf(object) && object.File != "" && l.idleSince() <= object.TsNS {
+			l.Objects = append(l.Objects, *object)
+			return l
+		}
+	}
+	l := &Loader{Process: p, Objects: []traces.Loader{*object}}
+	p.Loaders = append(p.Loaders, l)
+	return l
+}
+
+// idleSince is the end of the loader's last pass so far.
+func (l *Loader) idleSince() int64 {
+	var end int64
+	for _, p := range l.Passes {
+		end = max(end, p.End)
+	}
+	return end
+}
+
+// identity of a loader within its rank.
+type identity struct {
+	file, stack, dataset string
+	line                 int32
+	length               int64
+}
+
+func identityOf(l *traces.Loader) identity {
+	return identity{l.File, l.Stack, l.Dataset, l.Line, l.Length}
+}
+
+func (ps *passRows) build(l *Loader, number int) *Pass {
+	p := &Pass{Loader: l, Number: number, Object: ps.key.loader, Recorded: ps.key.pass, Delivered: ps.next.delivered,
+		Exhausted: ps.next.stopped, Begin: ps.next.begin, End: ps.next.end, Optimizers: ps.next.optimizers, stats: &ps.next}
+	if ps.begin != nil {
+		p.BaseSeed, p.Seeded = ps.begin.BaseSeed, true
+		p.Begin = ps.begin.TsNS
+		p.End = max(p.End, ps.begin.TsNS)
+	}
+	if ps.end != nil {
+		p.Exhausted = p.Exhausted || ps.end.End == "exhausted"
+		p.Delivered = max(p.Delivered, int(ps.end.Delivered))
+		p.End = max(p.End, ps.end.TsNS)
+	}
+	ps.order.close()
+	p.Order = ps.order
+	return p
+}
+
+// assignRoles of the passes and loaders of one process.
+func assignRoles(p *Process) {
+	most := 0
+	for _, l := range p.Loaders {
+		for _, pass := range l.Passes {
+			if pass.stats.own > 0 {
+				most = max(most, pass.Delivered)
+			}
+		}
+	}
+	trained := func(other *Loader) bool {
+		for _, l := range p.Loaders {
+			for _, pass := range l.Passes {
+				if l != other && pass.stats.between > 0 && pass.stats.own > 0 {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	for _, l := range p.Loaders {
+		others := trained(l)
+		l.Role = Unknown
+		for _, pass := range l.Passes {
+			pass.Role = pass.stats.role(others, most)
+			if pass.Role == Train || l.Role == Unknown {
+				l.Role = pass.Role
+			}
+		}
+	}
+}
+
+// markAbandoned marks the passes that were broken off early: sanity checks,
+// warm-ups, a look at one batch. Passes that are all cut at the same number of
+// batches are the program's way of counting epochs, and stay: half of the
+// longest pass is enough.
+func markAbandoned(l *Loader) {
+	longest := 0
+	for _, p := range l.Passes {
+		longest = max(longest, p.Delivered)
+	}
+	for _, p := range l.Passes {
+		p.Abandoned = !p.Exhausted && (2*p.Delivered < longest || p.Delivered <= 1 && longest > 1 || p.Delivered == 0)
+	}
+}

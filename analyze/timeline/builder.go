@@ -1,0 +1,235 @@
+package timeline
+
+import (
+	"maps"
+
+	"github.com/dptrace/dptrace/traces"
+)
+
+// Builder collects what a Timeline is made from. The rows of one part go to one
+// Builder in their order; Builders of different parts may be merged in any
+// order and grouping.
+type Builder struct {
+	parts map[*traces.Part]*partRows
+}
+
+// NewBuilder is an empty Builder.
+func NewBuilder() *Builder { return &Builder{parts: map[*traces.Part]*partRows{}} }
+
+type partRows struct {
+	meta  map[string]string
+	procs map[uint32]*procRows
+	lost  []traces.Lost
+	begin int64
+	end   int64
+}
+
+type procRows struct {
+	process traces.Process
+	begin   int64
+	end     int64
+	exit    *traces.Exit
+	loaders []traces.Loader
+	passes  []*passRows // in the order of their first row
+	byPass  map[passKey]*passRows
+	starts  []traces.Worker // begin rows: this process started workers
+	ready   *traces.Worker  // this process is one
+	dist    []traces.Dist
+	lost    map[string]uint64
+	windows map[windowKey]*windowCount
+	steps   uint64     // as of the last next()
+	last    *nextStats // of the pass that delivered last
+}
+
+type passKey struct{ loader, pass uint32 }
+
+type windowKey struct {
+	passKey
+	worker int32
+}
+
+// windowCount counts fetches; an IterableDataset's last one brings no samples.
+type windowCount struct{ all, filled int }
+
+type passRows struct {
+	key        passKey
+	begin, end *traces.Pass
+	next       nextStats
+	order      Order
+}
+
+// Add takes the rows of one batch.
+func (b *Builder) Add(batch traces.Batch) {
+	p := b.part(batch.Part)
+	switch rows := batch.Rows.(type) {
+	case []traces.Meta:
+		for i := range rows {
+			p.meta[rows[i].Key] = rows[i].Value
+		}
+	case []traces.Process:
+		for i := range rows {
+			r := &rows[i]
+			pr := p.proc(&r.Head)
+			mergeProcess(&pr.process, r)
+		}
+	case []traces.Exit:
+		for i := range rows {
+			r := rows[i]
+			p.proc(&r.Head).exit = &r
+		}
+	case []traces.Lost:
+		for i := range rows {
+			r := &rows[i]
+			if r.Proc != 0 {
+				p.proc(&r.Head).lost[r.Source] += r.Count
+			}
+		}
+		p.lost = append(p.lost, rows...)
+	case []traces.Loader:
+		for i := range rows {
+			pr := p.proc(&rows[i].Head)
+			pr.loaders = append(pr.loaders, rows[i])
+		}
+	case []traces.Pass:
+		for i := range rows {
+			r := rows[i]
+			ps := p.proc(&r.Head).pass(r.Loader, r.Pass)
+			if r.Phase == "end" {
+				ps.end = &r
+			} else {
+				ps.begin = &r
+			}
+		}
+	case []traces.Worker:
+		for i := range rows {
+			r := rows[i]
+			pr := p.proc(&r.Head)
+			switch r.Phase {
+			case "begin":
+				pr.starts = append(pr.starts, r)
+			case "ready":
+				pr.ready = &r
+			}
+		}
+	case []traces.Dist:
+		for i := range rows {
+			pr := p.proc(&rows[i].Head)
+			pr.dist = append(pr.dist, rows[i])
+		}
+	case []traces.BatchPut:
+		for i := range rows {
+			r := &rows[i]
+			p.proc(&r.Head).pass(r.Loader, r.Pass).order.add(r.Batch, r.First, r.Indices, r.Keys)
+		}
+	case []traces.BatchFetch:
+		for i := range rows {
+			r := &rows[i]
+			c := p.proc(&r.Head).window(windowKey{passKey{r.Loader, r.Pass}, r.Worker})
+			c.all++
+			if r.Samples > 0 {
+				c.filled++
+			}
+		}
+	case []traces.BatchNext:
+		for i := range rows {
+			p.proc(&rows[i].Head).next(&rows[i])
+		}
+	}
+}
+
+// Merge takes over what another Builder has collected from other parts.
+func (b *Builder) Merge(o *Builder) { maps.Copy(b.parts, o.parts) }
+
+func (b *Builder) part(part *traces.Part) *partRows {
+	p := b.parts[part]
+	if p == nil {
+		p = &partRows{meta: map[string]string{}, procs: map[uint32]*procRows{}}
+		b.parts[part] = p
+	}
+	return p
+}
+
+// proc finds the process of a row and notes when it was alive.
+func (p *partRows) proc(h *traces.Head) *procRows {
+	pr := p.procs[h.Proc]
+	if pr == nil {
+		pr = &procRows{byPass: map[passKey]*passRows{}, lost: map[string]uint64{}, windows: map[windowKey]*windowCount{}}
+		pr.process.Rank, pr.process.LocalRank = -1, -1
+		p.procs[h.Proc] = pr
+	}
+	if h.TsNS > 0 {
+		if pr.begin == 0 || h.TsNS < pr.begin {
+			pr.begin = h.TsNS
+		}
+		pr.end = max(pr.end, h.TsNS)
+		if p.begin == 0 || h.TsNS < p.begin {
+			p.begin = h.TsNS
+		}
+		p.end = max(p.end, h.TsNS)
+	}
+	return pr
+}
+
+func (pr *procRows) pass(loader, pass uint32) *passRows {
+	key := passKey{loader, pass}
+	ps := pr.byPass[key]
+	if ps == nil {
+		ps = &passRows{key: key}
+		pr.byPass[key] = ps
+		pr.passes = append(pr.passes, ps)
+	}
+	return ps
+}
+
+func (pr *procRows) window(key windowKey) *windowCount {
+	c := pr.windows[key]
+	if c == nil {
+		c = &windowCount{}
+		pr.windows[key] = c
+	}
+	return c
+}
+
+// mergeProcess adds a later row of a process: its fields win where they say
+// anything.
+func mergeProcess(p, r *traces.Process) {
+	head, rank, local := p.Head, p.Rank, p.LocalRank
+	if p.Pid == 0 {
+		*p = *r
+		return
+	}
+	text := func(to *string, from string) {
+		if from != "" {
+			*to = from
+		}
+	}
+	p.Head = head
+	if r.Pid != 0 {
+		p.Pid = r.Pid
+	}
+	if r.Ppid != 0 {
+		p.Ppid = r.Ppid
+	}
+	if r.StartTicks != 0 {
+		p.StartTicks = r.StartTicks
+	}
+	if r.Rank >= 0 {
+		rank = r.Rank
+	}
+	if r.LocalRank >= 0 {
+		local = r.LocalRank
+	}
+	if r.WorldSize != 0 {
+		p.WorldSize = r.WorldSize
+	}
+	p.Rank, p.LocalRank = rank, local
+	text(&p.Kind, r.Kind)
+	text(&p.Hook, r.Hook)
+	text(&p.Cmdline, r.Cmdline)
+	text(&p.Exe, r.Exe)
+	text(&p.Cwd, r.Cwd)
+	text(&p.Python, r.Python)
+	text(&p.Torch, r.Torch)
+	text(&p.Numpy, r.Numpy)
+	text(&p.Note, r.Note)
+}

@@ -1,0 +1,65 @@
+package timeline
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/dptrace/dptrace/traces"
+)
+
+// Gap says what is missing from what should be known about a loader, or "" if
+// nothing is: then, and only then, may a rule that reads these tables call the
+// loader clean.
+func (t *Timeline) Gap(l *Loader, tables []string) string {
+	procs := []*Process{l.Process}
+	unseen := map[int]bool{}
+	workers := map[int]bool{}
+	for _, pass := range l.Passes {
+		for _, w := range pass.Workers {
+			workers[w.Number] = true
+			switch {
+			case w.Process == nil || !w.Process.Hooked():
+				unseen[w.Number] = true
+			case !slices.Contains(procs, w.Process):
+				procs = append(procs, w.Process)
+			}
+		}
+	}
+	var gaps []string
+	var lost uint64
+	for _, p := range procs {
+		for _, n := range p.LostRecords {
+			lost += n
+		}
+	}
+	if lost > 0 {
+		gaps = append(gaps, fmt.Sprintf("records were lost: %d of this loader's processes", lost))
+	}
+	part := l.Process.Part
+	for _, r := range t.lost[part] {
+		if r.Proc == 0 && r.Count > 0 && (r.Table == "" || slices.Contains(tables, r.Table)) {
+			gaps = append(gaps, fmt.Sprintf("records were lost: %d of %s (%s)", r.Count, or(r.Table, "an unknown table"), or(r.Reason, r.Source)))
+		}
+	}
+	for _, p := range t.problems {
+		if p.Part == part && p.LostRows != 0 && p.Kind != traces.Newer && slices.Contains(tables, p.Table) {
+			gaps = append(gaps, "the trace is incomplete: "+p.String())
+		}
+	}
+	if !part.Sealed {
+		gaps = append(gaps, "the recording was cut before the program ended")
+	}
+	if len(unseen) > 0 {
+		gaps = append(gaps, fmt.Sprintf("%d of %d workers could not be watched from inside", len(unseen), len(workers)))
+	}
+	slices.Sort(gaps)
+	return strings.Join(slices.Compact(gaps), "; ")
+}
+
+func or(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,139 @@
+package timeline
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Relation is what is known about two ranks.
+type Relation int
+
+const (
+	NotSeen Relation = iota // no group was seen for one of them
+	Apart                   // groups were seen, and no chain of them joins the two: parts of one replica
+	Peers                   // their gradients are reduced together: data-parallel peers
+)
+
+// joinPeers unites the groups of all ranks: with a mesh of shards and replicas,
+// two ranks may be data-parallel through a third one only.
+func (t *Timeline) joinPeers() {
+	groups := [][]int64{}
+	for _, p := range t.Processes {
+		groups = append(groups, p.Peers...)
+	}
+	root := map[int64]int64{}
+	var find func(r int64) int64
+	find = func(r int64) int64 {
+		up, ok := root[r]
+		if !ok {
+			root[r] = r
+			return r
+		}
+		if up == r {
+			return r
+		}
+		root[r] = find(up)
+		return root[r]
+	}
+	for _, g := range groups {
+		for _, r := range g[1:] {
+			root[find(r)] = find(g[0])
+		}
+		find(g[0])
+	}
+	for _, p := range t.Processes {
+		if len(p.Peers) == 0 {
+			continue
+		}
+		var all []int64
+		for r := range root {
+			if find(r) == find(int64(p.Rank)) {
+				all = append(all, r)
+			}
+		}
+		slices.Sort(all)
+		p.Peers = [][]int64{all}
+	}
+}
+
+// Relation between the processes of two ranks of one training.
+func (t *Timeline) Relation(a, b *Process) Relation {
+	if len(a.Peers) == 0 || len(b.Peers) == 0 {
+		return NotSeen
+	}
+	if slices.Contains(a.Peers[0], int64(b.Rank)) {
+		return Peers
+	}
+	return Apart
+}
+
+// Together tells whether two processes are ranks of one training: other ranks,
+// and alive at the same time (not one the restart of the other), which is known
+// only where they share a clock.
+func Together(a, b *Process) bool {
+	if a.Rank < 0 || b.Rank < 0 || a.Rank == b.Rank || a.WorldSize != b.WorldSize {
+		return false
+	}
+	if a.Part.BootID != b.Part.BootID || a.Part.BootID == "" {
+		return true
+	}
+	return a.Begin < b.End && b.Begin < a.End
+}
+
+// number gives the loaders their IDs. Loaders of different ranks get the same
+// one if they are made at the same place for the same dataset; those made
+// several times at one place are matched in the order in which they were made.
+// The length of the dataset counts unless another rank has nothing with it
+// (each rank may read its own part of the data).
+func (t *Timeline) number() {
+	var all []*Loader
+	for _, p := range t.Processes {
+		all = append(all, p.Loaders...)
+	}
+	slices.SortStableFunc(all, func(a, b *Loader) int {
+		return cmp.Or(cmp.Compare(a.Process.Rank, b.Process.Rank))
+	})
+	type place struct {
+		identity
+		nth int
+	}
+	seen := map[*Process]map[identity]int{}
+	nth := func(p *Process, id identity) int {
+		if seen[p] == nil {
+			seen[p] = map[identity]int{}
+		}
+		seen[p][id]++
+		return seen[p][id]
+	}
+	byPlace, byLoose := map[place]int{}, map[place]int{}
+	next := 1
+	used := map[*Process]map[int]bool{}
+	for _, l := range all {
+		exact := identityOf(l.First())
+		loose := exact
+		loose.length = -2
+		at := place{exact, nth(l.Process, exact)}
+		loosely := place{loose, nth(l.Process, loose)}
+		if used[l.Process] == nil {
+			used[l.Process] = map[int]bool{}
+		}
+		id := byPlace[at]
+		if id == 0 {
+			id = byLoose[loosely]
+		}
+		if id == 0 || used[l.Process][id] {
+			id = next
+			next++
+			byPlace[at] = id
+			if byLoose[loosely] == 0 {
+				byLoose[loosely] = id
+			}
+		}
+		used[l.Process][id] = true
+		l.ID = id
+	}
+	slices.SortStableFunc(all, func(a, b *Loader) int {
+		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Process.Rank, b.Process.Rank))
+	})
+	t.Loaders = all
+}

@@ -1,0 +1,92 @@
+package timeline
+
+import (
+	"slices"
+	"time"
+
+	"github.com/dptrace/dptrace/traces"
+)
+
+// nextStats is what the deliveries of one pass tell about its role.
+type nextStats struct {
+	calls     int
+	delivered int
+	stopped   bool
+	gradOn    int
+	steps     uint64 // as of its last next()
+	// between counts optimizer steps between two calls of next() of this pass,
+	// own those between one of its deliveries and the next call of next() on any
+	// loader of the process.
+	between, own uint64
+	optimizers   []uint32
+	begin, end   int64
+	// waited is the time in next() of all deliveries but the first, upto the end
+	// of the last of them.
+	waited, upto int64
+}
+
+// Wait is how long the training loop waited for data, and how long it ran in
+// all, from its first delivery to its last: the start of the workers and their
+// end are in neither.
+func (p *Pass) Wait() (waited, total time.Duration) {
+	if p.stats == nil || p.stats.upto == 0 {
+		return 0, 0
+	}
+	return time.Duration(p.stats.waited), time.Duration(p.stats.upto - p.stats.begin)
+}
+
+func (pr *procRows) next(r *traces.BatchNext) {
+	s := &pr.pass(r.Loader, r.Pass).next
+	if pr.last != nil && r.Steps > pr.steps {
+		pr.last.own += r.Steps - pr.steps
+	}
+	if s.calls > 0 && r.Steps > s.steps {
+		s.between += r.Steps - s.steps
+		if !slices.Contains(s.optimizers, r.Optimizer) {
+			s.optimizers = append(s.optimizers, r.Optimizer)
+		}
+	}
+	if s.calls == 0 {
+		s.begin = r.TsNS
+	}
+	s.calls++
+	s.steps, s.end = r.Steps, r.TsNS
+	if r.Grad {
+		s.gradOn++
+	}
+	pr.steps = r.Steps
+	switch r.Status {
+	case "ok":
+		if s.calls > 1 && r.CallNS > 0 {
+			s.waited += r.TsNS - r.CallNS
+			s.upto = r.TsNS
+		}
+		s.delivered++
+		pr.last = s
+	case "stop":
+		s.stopped = true
+		fallthrough
+	default:
+		pr.last = nil
+	}
+}
+
+// role of a pass, from its own deliveries and those of the other loaders of
+// its process. trained says that some other loader of the process was trained
+// with.
+//
+// A validation loader that is advanced by a batch now and then from inside of
+// the training loop has steps between its deliveries although none of them is
+// its own. It is told from one of several loaders of a training step (GAN,
+// teacher and student) by gradients that are off, or by its few deliveries.
+func (s *nextStats) role(trained bool, mostDelivered int) Role {
+	switch {
+	case s.between > 0 && s.own == 0 && trained && (s.gradOn == 0 || 2*s.delivered <= mostDelivered):
+		return Eval
+	case s.between > 0:
+		return Train
+	case s.calls > 0 && s.gradOn == 0, trained:
+		return Eval
+	}
+	return Unknown
+}

@@ -1,0 +1,155 @@
+// Package timeline is the model that rules think in: run, host, process,
+// loader, pass, worker. It joins the rows of a trace that belong together:
+// the passes of one loader, the workers of a pass with their own processes,
+// the ranks of one training. DESIGN.md and RULES.md define the words.
+package timeline
+
+import (
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/dptrace/dptrace/traces"
+)
+
+// Needs is the tables that a Builder reads.
+var Needs = []string{"meta", "host", "process", "exit", "lost", "loader", "pass", "worker", "optimizer", "dist", "batch_put", "batch_fetch", "batch_next"}
+
+// Timeline is one run.
+type Timeline struct {
+	Processes []*Process
+	Loaders   []*Loader // those that were iterated, by ID, then rank
+	Command   []string  // what was recorded
+	ExitCode  int       // of it; -1 unknown
+	Begin     int64     // nanoseconds of the monotonic clock; with several hosts of the first part's
+	End       int64
+
+	problems []traces.Problem
+	lost     map[*traces.Part][]traces.Lost
+	workers  map[workerKey]*Worker
+}
+
+// Process is one process of the run.
+type Process struct {
+	Part *traces.Part
+	traces.Process
+	Exit    *traces.Exit // nil unknown
+	Loaders []*Loader
+	Stepped bool      // an optimizer was seen stepping in it
+	Peers   [][]int64 // groups of ranks whose gradients are reduced together with this process's
+	Begin   int64     // nanoseconds of its host's monotonic clock
+	End     int64
+	// LostRecords is how many records of this process were dropped, by source.
+	LostRecords map[string]uint64
+}
+
+// Hooked tells whether the process was watched from inside.
+func (p *Process) Hooked() bool { return p != nil && p.Hook != "off" && p.Hook != "none" }
+
+// Loader is one DataLoader as its program knows it: objects that are made anew
+// at the same place, one after another, are one loader.
+type Loader struct {
+	ID      int // from 1; the same loader on several ranks has one
+	Process *Process
+	Objects []traces.Loader
+	Passes  []*Pass
+	Role    Role
+}
+
+// Rank of the loader's process; -1 unknown.
+func (l *Loader) Rank() int { return int(l.Process.Rank) }
+
+// First is the loader's first object. Most of its facts are those of all.
+func (l *Loader) First() *traces.Loader { return &l.Objects[0] }
+
+// At is where the loader is made, file:line, relative to the working directory.
+func (l *Loader) At() string {
+	return Place(l.Process.Cwd, l.First().File, l.First().Line)
+}
+
+// Place is file:line with the file relative to the working directory, if it
+// lies in it.
+func Place(cwd, file string, line int32) string {
+	if file == "" {
+		return "unknown place"
+	}
+	if cwd != "" && filepath.IsAbs(file) {
+		if rel, err := filepath.Rel(cwd, file); err == nil && !strings.HasPrefix(rel, "..") {
+			file = rel
+		}
+	}
+	if line <= 0 {
+		return file
+	}
+	return file + ":" + strconv.Itoa(int(line))
+}
+
+// Role is what a loader or a pass is for.
+type Role string
+
+const (
+	Train   Role = "train"   // an optimizer stepped between two deliveries
+	Eval    Role = "eval"    // gradients off, or no step here while another loader of the process has steps
+	Unknown Role = "unknown" // neither
+)
+
+// Pass is one iteration of a loader.
+type Pass struct {
+	Loader     *Loader
+	Number     int    // in its loader, from 0
+	Object     uint32 // Loader.Loader and Pass.Pass as recorded
+	Recorded   uint32
+	Role       Role
+	Delivered  int
+	Exhausted  bool
+	Abandoned  bool // ended early: not compared with other passes
+	BaseSeed   int64
+	Seeded     bool // BaseSeed is known
+	Begin      int64
+	End        int64    // of the pass, or the last sign of it
+	Optimizers []uint32 // that stepped in it
+	Order      Order
+	Workers    []*Worker // of a loader without workers: the main process, number -1
+
+	stats *nextStats
+}
+
+// Worker is the share of one worker in one pass.
+type Worker struct {
+	Pass    *Pass
+	Number  int      // -1: the main process
+	Process *Process // nil: never heard of, or without hook
+	Windows int      // fetches seen
+}
+
+// SameTraining tells whether two passes belong to one training: they share an
+// optimizer, or none ever stepped in their process.
+func (p *Pass) SameTraining(q *Pass) bool {
+	if !p.Loader.Process.Stepped && !q.Loader.Process.Stepped {
+		return true
+	}
+	for _, a := range p.Optimizers {
+		for _, b := range q.Optimizers {
+			if a == b {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Iterable tells whether the loader's dataset is an IterableDataset.
+func (l *Loader) Iterable() bool { return l.First().Iterable }
+
+// Worker finds whose fetch a row of batch_fetch or rng_state belongs to; nil
+// if nobody's, or if the row that would tell is lost.
+func (t *Timeline) Worker(part *traces.Part, proc, loader, pass uint32, worker int32) *Worker {
+	return t.workers[workerKey{part, proc, loader, pass, worker}]
+}
+
+type workerKey struct {
+	part         *traces.Part
+	proc         uint32
+	loader, pass uint32
+	worker       int32
+}

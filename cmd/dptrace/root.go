@@ -1,0 +1,67 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+// exitUsage is the exit code of a command that was called wrongly.
+const exitUsage = 2
+
+// exit ends a command with a code of its own; a nil err has been told already.
+type exit struct {
+	code int
+	err  error
+}
+
+func (e *exit) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exit) Unwrap() error { return e.err }
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "dptrace",
+		Short: "Find silent bugs in PyTorch data pipelines, with proof",
+		Long: `dptrace watches a PyTorch training and proves what is silently wrong with its
+data pipeline: workers, epochs or ranks that draw the same random numbers.`,
+		Example: `  dptrace record -- python train.py
+  dptrace report`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.AddCommand(newRecord())
+	root.AddCommand(newReport())
+	root.AddCommand(newExplain())
+	root.AddCommand(newDoctor())
+	root.AddCommand(newVersion())
+	root.AddCommand(newHelpers()...)
+	return root
+}
+
+// run executes the command line and gives the exit code.
+func run(args []string) int {
+	root := newRoot()
+	root.SetArgs(args)
+	err := root.Execute()
+	if err == nil {
+		return 0
+	}
+	code := exitUsage // cobra's own errors: unknown commands and flags, wrong arguments
+	var e *exit
+	if errors.As(err, &e) {
+		code = e.code
+		if e.err == nil {
+			return code
+		}
+	}
+	fmt.Fprintln(os.Stderr, "dptrace:", err)
+	return code
+}

@@ -1,0 +1,1 @@
+"""A small package: its dataset is in one module, its generator in another."""

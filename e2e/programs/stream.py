@@ -1,0 +1,53 @@
+"""An IterableDataset: its own generator may have to agree between the workers (likely), a transform's may not (proven)."""
+# e2e transform
+#   expect: rng-duplicate-workers proven dataset.transform.hiss
+#   expect: rng-duplicate-epochs proven dataset.transform.hiss
+#   fix: printed
+# e2e own
+#   expect: rng-duplicate-workers likely dataset.hiss
+#   expect: rng-duplicate-epochs likely dataset.hiss
+# e2e local
+#   expect: rng-duplicate-workers likely hiss
+#   expect: rng-duplicate-epochs likely hiss
+# e2e permutation
+import sys
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
+
+from engine import WIDTH, fit
+
+
+class Hiss:
+    def __init__(self):
+        self.hiss = np.random.default_rng(17)
+
+    def __call__(self, x):
+        return x + self.hiss.normal(size=WIDTH)
+
+
+class Radio(IterableDataset):
+    def __init__(self, way):
+        self.way, self.transform = way, Hiss() if way == "transform" else None
+        self.hiss = np.random.default_rng(18)
+
+    def __iter__(self):
+        hiss = np.random.default_rng(19)
+        info = get_worker_info()
+        minutes = range(info.id, 64, info.num_workers)
+        if self.way == "permutation":  # drawn alike by all workers, so that their parts of it fit together
+            minutes = self.hiss.permutation(64)[info.id::info.num_workers]
+        for minute in minutes:
+            x = np.full(WIDTH, minute / 64)
+            if self.way == "transform":
+                x = self.transform(x)
+            elif self.way != "permutation":
+                x = x + (hiss if self.way == "local" else self.hiss).normal(size=WIDTH)
+            yield torch.from_numpy(x)
+
+
+# FIX
+if __name__ == "__main__":
+    torch.manual_seed(7)
+    fit(DataLoader(Radio(sys.argv[1]), batch_size=8, num_workers=2, worker_init_fn=None))

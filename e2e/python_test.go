@@ -1,0 +1,124 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// limit ends a program that hangs; it judges nothing.
+const limit = 5 * time.Minute
+
+// dptrace is the binary under test: DPTRACE_BIN, else built here.
+var dptrace string
+
+func TestMain(m *testing.M) {
+	code := func() int {
+		if dptrace = os.Getenv("DPTRACE_BIN"); dptrace == "" {
+			folder, err := os.MkdirTemp("", "dptrace-e2e-")
+			if err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				return 1
+			}
+			defer os.RemoveAll(folder)
+			dptrace = filepath.Join(folder, "dptrace")
+			build := exec.Command("go", "build", "-o", dptrace, "../cmd/dptrace")
+			build.Env = append(os.Environ(), "CGO_ENABLED=0")
+			if out, err := build.CombinedOutput(); err != nil {
+				fmt.Fprintf(os.Stderr, "building dptrace: %v\n%s", err, out)
+				return 1
+			}
+		}
+		return m.Run()
+	}()
+	os.Exit(code)
+}
+
+// interpreter is a Python with torch.
+type interpreter struct {
+	Path   string `json:"path"`
+	Python string `json:"python"`
+	Torch  string `json:"torch"`
+	Numpy  string `json:"numpy"`
+}
+
+var findPython = sync.OnceValues(func() (interpreter, error) {
+	path := os.Getenv("DPTRACE_PYTHON")
+	if path == "" {
+		path = "python3"
+	}
+	out, err := exec.Command(path, "-c", `import json, platform, sys, numpy, torch
+print(json.dumps({"python": platform.python_version(), "torch": torch.__version__, "numpy": numpy.__version__}))`).Output()
+	if err != nil {
+		return interpreter{}, fmt.Errorf("%s cannot import torch and numpy (set DPTRACE_PYTHON): %w", path, err)
+	}
+	found := interpreter{Path: path}
+	return found, json.Unmarshal(out, &found)
+})
+
+// python skips the test where there is no torch, but not where DPTRACE_PYTHON promises one.
+func python(t *testing.T) interpreter {
+	t.Helper()
+	found, err := findPython()
+	switch {
+	case err == nil:
+		return found
+	case os.Getenv("DPTRACE_PYTHON") != "":
+		t.Fatal(err)
+	default:
+		t.Skip(err)
+	}
+	return interpreter{}
+}
+
+// can says whether a module can be imported.
+func (p interpreter) can(module string) bool {
+	return exec.Command(p.Path, "-W", "ignore", "-c", "import "+module).Run() == nil
+}
+
+// result of a command.
+type result struct {
+	code           int
+	stdout, stderr string
+}
+
+func (r result) tail() string {
+	text := strings.TrimSpace(r.stderr)
+	if len(text) > 1500 {
+		text = "…" + text[len(text)-1500:]
+	}
+	return text
+}
+
+// run runs a command in a folder. Its process group is killed after the limit.
+func run(t *testing.T, folder string, command ...string) result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	var stdout, stderr bytes.Buffer
+	c := exec.CommandContext(ctx, command[0], command[1:]...)
+	c.Dir, c.Stdout, c.Stderr = folder, &stdout, &stderr
+	c.Env = append(os.Environ(), "OMP_NUM_THREADS=1", "PYTHONDONTWRITEBYTECODE=1")
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
+	c.WaitDelay = 10 * time.Second
+	err := c.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("%s: %v\n%s", strings.Join(command, " "), err, stderr.String())
+	}
+	if ctx.Err() != nil {
+		t.Fatalf("%s: not done after %v\n%s", strings.Join(command, " "), limit, result{stderr: stderr.String()}.tail())
+	}
+	return result{c.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}

@@ -1,0 +1,119 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// report is the part of `dptrace report --format json` that the tests read.
+type report struct {
+	Findings []struct {
+		Rule, Certainty, Title, Fix string
+		Loader                      struct {
+			ID       int
+			At, Role string
+		}
+		Evidence []struct{ Text string }
+	}
+	Checks []struct {
+		Rule   string
+		Loader int
+		Status string
+		Reason string
+	}
+	Lost []struct {
+		Source, Table string
+		Count         int64
+	}
+	Overhead struct{ Percent float64 }
+}
+
+// record runs a command under dptrace and returns what it did and what the report says.
+func record(t *testing.T, folder string, command ...string) (result, report) {
+	t.Helper()
+	trace := filepath.Join(t.TempDir(), "run.dptrace")
+	recorded := run(t, folder, append([]string{dptrace, "record", "--quiet", "-o", trace, "--"}, command...)...)
+	said := run(t, folder, dptrace, "report", "--format", "json", trace)
+	var r report
+	if err := json.Unmarshal([]byte(said.stdout), &r); err != nil {
+		t.Fatalf("report exits %d without JSON: %v\n%s\nrecord: %s", said.code, err, said.tail(), recorded.tail())
+	}
+	for _, lost := range r.Lost {
+		t.Errorf("lost: %d of %s (%s)", lost.Count, lost.Table, lost.Source)
+	}
+	return recorded, r
+}
+
+// draws is how evidence says how much was drawn.
+var draws = regexp.MustCompile(`\d[\d,]* (raw )?(draws?|numbers?|outputs?|words?)\b`)
+
+// satisfies says whether a finding is there, and if not what comes nearest.
+func (r report) satisfies(e expectation) (bool, string) {
+	var near []string
+	for _, f := range r.Findings {
+		if f.Rule != e.rule {
+			continue
+		}
+		text := f.Title
+		for _, each := range f.Evidence {
+			text += "\n" + each.Text
+		}
+		if f.Certainty == e.certainty && inOrder(text, e.slot) && draws.MatchString(text) {
+			return true, ""
+		}
+		near = append(near, f.Certainty+": "+text)
+	}
+	for _, c := range r.Checks {
+		if c.Rule == e.rule {
+			near = append(near, fmt.Sprintf("check of loader %d: %s %s", c.Loader, c.Status, c.Reason))
+		}
+	}
+	return false, strings.Join(near, "\n")
+}
+
+func inOrder(text string, words []string) bool {
+	for _, word := range words {
+		at := strings.Index(text, word)
+		if at < 0 {
+			return false
+		}
+		text = text[at+len(word):]
+	}
+	return true
+}
+
+// alarms are the findings above a note whose rule is not expected.
+func (r report) alarms(expected []expectation) []string {
+	var found []string
+next:
+	for _, f := range r.Findings {
+		if f.Certainty == "note" {
+			continue
+		}
+		for _, e := range expected {
+			if e.rule == f.Rule {
+				continue next
+			}
+		}
+		found = append(found, fmt.Sprintf("%s %s: %s %v", f.Rule, f.Certainty, f.Title, f.Evidence))
+	}
+	return found
+}
+
+// ended says whether a rule ended in a status for some loader, and how it ended.
+func (r report) ended(rule, status string) (bool, string) {
+	var all []string
+	for _, c := range r.Checks {
+		if c.Rule == rule {
+			if c.Status == status {
+				return true, ""
+			}
+			all = append(all, fmt.Sprintf("loader %d: %s %s", c.Loader, c.Status, c.Reason))
+		}
+	}
+	return false, strings.Join(all, "\n")
+}

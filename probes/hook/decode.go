@@ -1,0 +1,142 @@
+package hook
+
+import (
+	"encoding/binary"
+	"slices"
+	"strings"
+
+	"github.com/dptrace/dptrace/traces"
+)
+
+// The names that the numbers of the binary records stand for.
+var (
+	statuses = []string{"stop", "ok", "error"}
+	whens    = []string{"begin", "found", "before", "after", "fork", "task", "end"}
+)
+
+const (
+	maxKeys  = 256
+	gradFlag = 256
+)
+
+// decode turns a record into the row of its table, nil for a type that it does
+// not know. ok is false if the payload is not as PROTOCOL.md says. Nothing in
+// the row points into the record.
+func decode(rec record, h traces.Head) (row any, ok bool) {
+	h.TsNS = rec.tsNS
+	switch rec.kind {
+	case typePut:
+		return decodePut(rec.payload, h)
+	case typeFetch:
+		return decodeFetch(rec.payload, h)
+	case typeNext:
+		return decodeNext(rec.payload, h)
+	case typeState:
+		return decodeState(rec.payload, h)
+	}
+	row = blank(rec.kind, h)
+	if row == nil {
+		return nil, true
+	}
+	f, err := parseFacts(rec.payload)
+	if err != nil {
+		return nil, false
+	}
+	f.fill(row)
+	return row, true
+}
+
+// blank is a row of a JSON record whose keys are all missing, that is unknown.
+func blank(kind uint16, h traces.Head) any {
+	switch kind {
+	case typeLoader:
+		return &traces.Loader{Head: h, Length: -1, BatchSize: -1, Prefetch: -1, SamplerEpoch: -1, SamplerRank: -1, SamplerReplicas: -1, SamplerSeed: -1}
+	case typePass:
+		return &traces.Pass{Head: h, SamplerEpoch: -1}
+	case typeWorker:
+		return &traces.Worker{Head: h}
+	case typeOptimizer:
+		return &traces.Optimizer{Head: h}
+	case typeException:
+		return &traces.Exception{Head: h, Sample: -1}
+	case typeDist:
+		return &traces.Dist{Head: h}
+	}
+	return nil
+}
+
+// fields reads little-endian numbers from the front of b. Reading past the end
+// gives zeros and is remembered.
+type fields struct {
+	b     []byte
+	short bool
+}
+
+func (f *fields) take(n int) []byte {
+	if len(f.b) < n {
+		f.short = true
+		return make([]byte, n)
+	}
+	v := f.b[:n]
+	f.b = f.b[n:]
+	return v
+}
+
+func (f *fields) u16() uint16 { return binary.LittleEndian.Uint16(f.take(2)) }
+func (f *fields) u32() uint32 { return binary.LittleEndian.Uint32(f.take(4)) }
+func (f *fields) i32() int32  { return int32(f.u32()) }
+func (f *fields) u64() uint64 { return binary.LittleEndian.Uint64(f.take(8)) }
+func (f *fields) i64() int64  { return int64(f.u64()) }
+
+func decodePut(payload []byte, h traces.Head) (any, bool) {
+	f := fields{b: payload}
+	row := traces.BatchPut{Head: h, Loader: f.u32(), Pass: f.u32(), Batch: f.u32(), Worker: f.i32(), DurNS: f.i64(), First: f.u32()}
+	n := f.i32()
+	switch {
+	case n == -1:
+		row.Keys = strings.ToValidUTF8(string(f.b[:min(len(f.b), maxKeys)]), "")
+	case n < 0 || int(n) > len(f.b)/8:
+		return nil, false
+	default:
+		row.Indices = make([]int64, n)
+		for i := range row.Indices {
+			row.Indices[i] = f.i64()
+		}
+	}
+	return &row, !f.short
+}
+
+func decodeFetch(payload []byte, h traces.Head) (any, bool) {
+	f := fields{b: payload}
+	row := traces.BatchFetch{Head: h, Loader: f.u32(), Pass: f.u32(), Worker: f.i32(), Batch: f.u32(), Window: f.u32(),
+		WaitNS: f.i64(), FetchNS: f.i64(), CollateNS: f.i64(), PutNS: f.i64(), Samples: f.i32()}
+	return &row, !f.short
+}
+
+func decodeNext(payload []byte, h traces.Head) (any, bool) {
+	f := fields{b: payload}
+	row := traces.BatchNext{Head: h, Loader: f.u32(), Pass: f.u32(), Batch: f.u32(), Worker: f.i32()}
+	status := f.u32()
+	row.CallNS, row.ArrivedNS, row.Steps, row.Optimizer = f.i64(), f.i64(), f.u64(), f.u32()
+	row.Grad = status&gradFlag != 0
+	status &^= gradFlag
+	if f.short || status >= uint32(len(statuses)) {
+		return nil, false
+	}
+	row.Status = statuses[status]
+	return &row, true
+}
+
+func decodeState(payload []byte, h traces.Head) (any, bool) {
+	f := fields{b: payload}
+	row := traces.RngState{Head: h, Slot: f.u32(), Loader: f.u32(), Pass: f.u32(), Worker: f.i32(), Window: f.u32()}
+	when, idLength := f.u16(), int(f.u16())
+	row.Pos, row.DurNS = f.i64(), f.i64()
+	if f.short || int(when) >= len(whens) || idLength > len(f.b) {
+		return nil, false
+	}
+	row.When = whens[when]
+	// The buffer is used again for the next records.
+	row.ID, row.Raw = slices.Clone(f.b[:idLength]), slices.Clone(f.b[idLength:])
+	return &row, true
+}

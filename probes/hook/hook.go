@@ -1,0 +1,140 @@
+// Package hook drains what the Python hook writes: the rings of
+// shim/PROTOCOL.md. Records are decoded here; what leaves the package are rows
+// of the trace.
+package hook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/traces"
+)
+
+// Probe is the hook in the Python processes of the run.
+var Probe = probe.Probe{
+	Name:  "hook",
+	Doc:   "loaders, batches, generator states and exceptions, from inside each Python process",
+	Needs: needs,
+	Run:   run,
+}
+
+const (
+	// The pause between two looks at the rings: so short while a ring fills by
+	// an eighth in it, so long while hardly anything comes.
+	minPause = 5 * time.Millisecond
+	maxPause = 100 * time.Millisecond
+
+	beatEvery = time.Second     // a tenth of what makes the hook give up
+	costEvery = 5 * time.Second // overhead rows
+
+	// After the target's end its descendants may live on, as daemons do. They
+	// get this long to end; what they write later is not recorded.
+	grace = time.Second
+
+	remember = 30 * time.Second
+
+	strikes = 3 // looks at the same damage before a ring is given up: the hook may be in the middle of a store
+)
+
+type reader struct {
+	*probe.Recording
+	dir     int // descriptor of the spool
+	rings   map[string]*source
+	ignored map[string]bool // files that are no rings, and damaged ones
+	sources sources
+	buf     []byte
+	listed  time.Time // of the spool
+	ending  bool      // the target has ended
+	unseen  []*source // ended
+}
+
+func run(ctx context.Context, r *probe.Recording) error {
+	dir, err := unix.Open(r.Spool, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open spool %s: %w", r.Spool, err)
+	}
+	defer func() { _ = unix.Close(dir) }()
+	d := &reader{Recording: r, dir: dir, rings: map[string]*source{}, ignored: map[string]bool{}, sources: sources{}}
+	pause := minPause
+	for ctx.Err() == nil {
+		pause = d.pause(pause, d.look(time.Now()))
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+	d.ending = true
+	for end := time.Now().Add(grace); ; time.Sleep(minPause) {
+		d.look(time.Now())
+		if len(d.rings) == 0 || time.Now().After(end) {
+			break
+		}
+	}
+	for _, s := range d.rings {
+		d.leave(s)
+	}
+	return nil
+}
+
+// pause follows the fullest ring: fill is how much of it was new.
+func (d *reader) pause(last time.Duration, fill float64) time.Duration {
+	switch {
+	case fill > 1.0/8:
+		last /= 2
+	case fill < 1.0/32:
+		last += last / 2
+	}
+	return min(max(last, minPause), maxPause)
+}
+
+// look takes what is new in all rings.
+func (d *reader) look(now time.Time) (fill float64) {
+	d.list(now)
+	d.forget(now)
+	for _, s := range d.rings {
+		fill = max(fill, d.tend(s, now))
+	}
+	return fill
+}
+
+// list opens the rings that are new in the spool.
+func (d *reader) list(now time.Time) {
+	var st unix.Stat_t
+	if err := unix.Fstat(d.dir, &st); err != nil {
+		return
+	}
+	// The folder's time is of the kernel's last tick: a file can appear right
+	// after a listing and leave it unchanged.
+	changed := time.Unix(st.Mtim.Unix())
+	if changed.Before(d.listed.Add(-time.Second / 20)) {
+		return
+	}
+	d.listed = now
+	entries, err := os.ReadDir(d.Spool)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		name := e.Name()
+		if d.rings[name] != nil || d.ignored[name] || !strings.HasSuffix(name, ".ring") {
+			continue
+		}
+		r, err := openRing(d.dir, name)
+		switch {
+		case errors.Is(err, errNotYet), errors.Is(err, unix.ENOENT):
+			d.listed = time.Time{} // look again
+		case err != nil:
+			d.ignored[name] = true
+			d.Rows.Append(traces.Lost{Head: traces.Head{TsNS: probe.Now()}, Source: "hook", Count: 1, Reason: err.Error()})
+		default:
+			d.rings[name] = d.open(r)
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package hook
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/traces"
+)
+
+// source is one process: its ring and what was told about it so far.
+type source struct {
+	*ring
+	proc      uint32
+	pid       int32
+	start     uint64 // 0: not a process that can be seen from here
+	strikes   int
+	bad       uint64 // records that could not be decoded
+	told      uint64 // lost records in a Lost row
+	beaten    time.Time
+	costed    time.Time
+	lastCost  traces.Overhead
+	hookErrs  uint64
+	quietFrom time.Time // the last look that found something
+}
+
+// open finds out which process a new ring belongs to.
+func (d *reader) open(r *ring) *source {
+	s := &source{ring: r, pid: r.header.pid}
+	var p probe.Proc
+	if st, err := probe.ReadStat(s.pid); err == nil && !startedAfter(st, r.startNS) && isOwner(st, r) {
+		p, _ = d.Procs.Of(s.pid, st.StartTicks)
+		if p.Hooked { // its second ring: exec has put another program in its place
+			p = d.Procs.Image(s.pid, st.StartTicks)
+		}
+	} else {
+		p = d.Procs.OfEnded(s.pid)
+	}
+	s.proc, s.start = p.Number, p.Start
+	d.Procs.MarkHooked(s.pid, s.start, false)
+	return s
+}
+
+// startedAfter tells a process from an earlier one with its pid. Start times
+// are in ticks of 10 ms, rounded down.
+func startedAfter(st probe.Stat, ringNS int64) bool {
+	suspended := probe.BootNow() - probe.Now() // CLOCK_MONOTONIC does not count it
+	return int64(st.StartTicks)*int64(probe.Tick) > ringNS+suspended
+}
+
+// isOwner tells a process from one that has its pid in another pid namespace,
+// as inside of a container that shares our /tmp.
+func isOwner(st probe.Stat, r *ring) bool {
+	if st.Ppid == r.ppid && r.ppid != 0 {
+		return true
+	}
+	maps, err := os.ReadFile("/proc/" + strconv.Itoa(int(st.Pid)) + "/maps") // its parent has ended, or never was its parent
+	return err == nil && strings.Contains(string(maps), r.name)
+}
+
+// ended tells whether nothing can write to the ring any more.
+func (s *source) ended() bool {
+	if s.flags&flagEnded != 0 {
+		return true
+	}
+	if s.start == 0 { // ended before it was looked at, or its pid is not one of ours
+		return unix.Kill(int(s.pid), 0) == unix.ESRCH
+	}
+	st, err := probe.ReadStat(s.pid)
+	return err != nil || st.StartTicks != s.start || st.Gone()
+}
+
+// tend takes what is new in one ring, and gives it back when its process has
+// ended. fill is how much of the ring was new.
+func (d *reader) tend(s *source, now time.Time) (fill float64) {
+	idle := d.ending || now.Sub(s.quietFrom) > time.Second/4
+	ended := idle && s.ended() // asked before reading: what it wrote last is read then
+	n, buf, err := s.drain(d.buf, func(r record) { d.take(s, r) })
+	d.buf = buf
+	if n > 0 {
+		s.quietFrom = now
+		s.strikes = 0
+	}
+	if err != nil {
+		if s.strikes++; s.strikes >= strikes || ended {
+			d.giveUp(s, err)
+			return 0
+		}
+	}
+	if now.Sub(s.beaten) >= beatEvery {
+		s.beat(probe.Now())
+		s.beaten = now
+	}
+	if now.Sub(s.costed) >= costEvery {
+		d.account(s)
+		s.costed = now
+	}
+	if ended && n == 0 && err == nil {
+		d.finish(s)
+	}
+	return float64(n) / float64(s.capacity)
+}
+
+// finish ends a ring whose process has: its space is free again.
+func (d *reader) finish(s *source) {
+	d.account(s)
+	s.close()
+	if err := unix.Unlinkat(d.dir, s.name, 0); err != nil {
+		d.ignored[s.name] = true
+	}
+	delete(d.rings, s.name)
+	if s.start == 0 { // procfs, which forgets the others, never saw it
+		d.unseen = append(d.unseen, s)
+	}
+}
+
+// forget drops the processes that nobody saw alive, once their parents have had
+// the time to tell their exit codes.
+func (d *reader) forget(now time.Time) {
+	for len(d.unseen) > 0 && now.Sub(d.unseen[0].quietFrom) > remember {
+		d.Procs.Forget(d.unseen[0].pid, 0)
+		d.unseen = d.unseen[1:]
+	}
+}
+
+// giveUp leaves a ring whose contents cannot be.
+func (d *reader) giveUp(s *source, err error) {
+	d.Rows.Append(traces.Lost{Head: d.head(s), Source: "hook", Count: 1, Reason: err.Error()})
+	d.finish(s)
+}
+
+// leave ends a ring whose process lives on after the recording.
+func (d *reader) leave(s *source) {
+	d.Rows.Append(traces.Process{Head: d.head(s), Pid: s.pid, StartTicks: s.start, Rank: -1, LocalRank: -1,
+		Note: "it was still running when the recording ended"})
+	d.finish(s)
+}
+
+// account writes what recording has cost the process, and what was lost.
+func (d *reader) account(s *source) {
+	now := traces.Overhead{HookNS: int64(s.hookNS), Calls: s.calls, Records: s.records}
+	if now != s.lastCost {
+		s.lastCost = now
+		now.Head = d.head(s)
+		d.Rows.Append(now)
+	}
+	if lost := s.lost() + s.bad; lost > s.told {
+		reason := "the ring was full"
+		if s.bad > 0 {
+			reason = "records could not be decoded"
+		}
+		d.Rows.Append(traces.Lost{Head: d.head(s), Source: "hook", Count: lost - s.told, Reason: reason})
+		s.told = lost
+	}
+}
+
+func (d *reader) head(s *source) traces.Head { return traces.Head{TsNS: probe.Now(), Proc: s.proc} }

@@ -1,0 +1,116 @@
+package hook
+
+import (
+	"bytes"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/traces"
+)
+
+// collector keeps rows, by value.
+type collector struct {
+	mu   sync.Mutex
+	rows []any
+}
+
+func (c *collector) Append(row any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rows = append(c.rows, row)
+}
+
+func newReader(c *collector) *reader {
+	return &reader{Recording: &probe.Recording{Rows: c, Procs: probe.NewProcs(), Target: 7}, rings: map[string]*source{}, ignored: map[string]bool{}, sources: sources{}}
+}
+
+func pack(values ...any) []byte {
+	var b bytes.Buffer
+	for _, v := range values {
+		if err := binary.Write(&b, binary.LittleEndian, v); err != nil {
+			panic(err)
+		}
+	}
+	return b.Bytes()
+}
+
+// The records of shim/PROTOCOL.md and the rows that they become.
+func TestTake(t *testing.T) {
+	python := filepath.Join(t.TempDir(), "data.py")
+	if err := os.WriteFile(python, []byte("class D:\n    def __init__(self):\n        self.rng = Random(0)\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := traces.Head{TsNS: 5, Proc: 3}
+	for _, tc := range []struct {
+		name    string
+		kind    uint16
+		payload []byte
+		want    []any
+	}{
+		{"put", typePut, pack(uint32(1), uint32(2), uint32(3), int32(1), int64(9), uint32(4), int32(2), int64(70), int64(-1)),
+			[]any{&traces.BatchPut{Head: h, Loader: 1, Pass: 2, Batch: 3, Worker: 1, DurNS: 9, First: 4, Indices: []int64{70, -1}}}},
+		{"put of keys", typePut, append(pack(uint32(1), uint32(2), uint32(3), int32(-1), int64(9), uint32(0), int32(-1)), "a,b"...),
+			[]any{&traces.BatchPut{Head: h, Loader: 1, Pass: 2, Batch: 3, Worker: -1, DurNS: 9, Keys: "a,b"}}},
+		{"put that claims more than it has", typePut, pack(uint32(1), uint32(2), uint32(3), int32(1), int64(9), uint32(4), int32(1<<30), int64(70)), nil},
+		{"put cut short", typePut, pack(uint32(1)), nil},
+		{"fetch", typeFetch, pack(uint32(0), uint32(2), int32(1), uint32(4), uint32(5), int64(6), int64(7), int64(8), int64(9), int32(10)),
+			[]any{&traces.BatchFetch{Head: h, Pass: 2, Worker: 1, Batch: 4, Window: 5, WaitNS: 6, FetchNS: 7, CollateNS: 8, PutNS: 9, Samples: 10}}},
+		{"next with gradients", typeNext, pack(uint32(1), uint32(2), uint32(3), int32(-2), uint32(1+gradFlag), int64(6), int64(7), uint64(8), uint32(9)),
+			[]any{&traces.BatchNext{Head: h, Loader: 1, Pass: 2, Batch: 3, Worker: -2, Status: "ok", CallNS: 6, ArrivedNS: 7, Steps: 8, Optimizer: 9, Grad: true}}},
+		{"next of an unknown status", typeNext, pack(uint32(1), uint32(2), uint32(3), int32(-2), uint32(3), int64(6), int64(7), uint64(8), uint32(9)), nil},
+		{"state", typeState, append(pack(uint32(1), uint32(0), uint32(2), int32(3), uint32(4), uint16(3), uint16(4), int64(624), int64(8)), "idid-raw"...),
+			[]any{&traces.RngState{Head: h, Slot: 1, Pass: 2, Worker: 3, Window: 4, When: "after", Pos: 624, DurNS: 8, ID: []byte("idid"), Raw: []byte("-raw")}}},
+		{"state with an id longer than it", typeState, append(pack(uint32(1), uint32(0), uint32(2), int32(3), uint32(4), uint16(3), uint16(400), int64(624), int64(8)), "idid"...), nil},
+		{"state of an unknown moment", typeState, pack(uint32(1), uint32(0), uint32(2), int32(3), uint32(4), uint16(7), uint16(0), int64(624), int64(8)), nil},
+		{"loader with little known", typeLoader, []byte(`{"loader": 1, "class": "DataLoader", "sampler_seed": 18446744073709551615, "in_order": true, "length": null, "new": [1]}`),
+			[]any{&traces.Loader{Head: h, Loader: 1, Class: "DataLoader", InOrder: true, Length: -1, BatchSize: -1, Prefetch: -1, SamplerEpoch: -1, SamplerRank: -1, SamplerReplicas: -1, SamplerSeed: -1}}},
+		{"numbers that do not fit", typeLoader, []byte(`{"loader": -1, "num_workers": 1e30, "line": 4294967296, "batch_size": "8"}`),
+			[]any{&traces.Loader{Head: h, Length: -1, BatchSize: -1, Prefetch: -1, SamplerEpoch: -1, SamplerRank: -1, SamplerReplicas: -1, SamplerSeed: -1}}},
+		{"group", typeDist, []byte(`{"op": "ddp", "ranks": [0, 1, "x"]}`), []any{&traces.Dist{Head: h, Op: "ddp", Ranks: []int64{0, 1}}}},
+		{"slot with its line", typeSlot, []byte(`{"slot": 2, "path": "dataset.rng", "attr": "rng", "source": "` + python + `", "first": 1, "last": 0}`),
+			[]any{traces.RngSlot{Head: h, Slot: 2, Path: "dataset.rng", File: python, Line: 3}}},
+		{"errors of ours", typeErrors, []byte(`{"count": 2, "last": "boom", "disabled": true}`),
+			[]any{traces.Lost{Head: h, Source: "hook-error", Count: 2, Reason: "boom (the hook has stopped in this process)"}}},
+		{"no JSON", typeLoader, []byte("{"), nil},
+		{"JSON but no object", typeSlot, []byte("null"), nil},
+		{"of a newer hook", 4000, []byte("anything"), nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var c collector
+			d := newReader(&c)
+			s := &source{ring: &ring{}, proc: 3}
+			d.take(s, record{kind: tc.kind, tsNS: 5, payload: tc.payload})
+			if diff := cmp.Diff(tc.want, c.rows); diff != "" {
+				t.Errorf("rows (-want +got):\n%s", diff)
+			}
+			var bad uint64
+			if tc.want == nil && tc.kind <= typeErrors {
+				bad = 1
+			}
+			if s.bad != bad {
+				t.Errorf("%d records were counted as undecodable, want %d", s.bad, bad)
+			}
+		})
+	}
+}
+
+// A worker is not the recorder's child: only its parent can tell how it ended.
+func TestWorkerExit(t *testing.T) {
+	var c collector
+	d := newReader(&c)
+	p, _ := d.Procs.Of(99, 1)
+	d.take(&source{ring: &ring{}, proc: 3}, record{kind: typeWorker, tsNS: 5, payload: []byte(`{"worker": 1, "pid": 99, "phase": "exit", "exitcode": -9}`)})
+	want := traces.Exit{Head: traces.Head{TsNS: 5, Proc: p.Number}, Code: -1, Signal: 9, Source: "exitcode"}
+	if len(c.rows) != 2 {
+		t.Fatalf("rows: %v", c.rows)
+	}
+	if diff := cmp.Diff(want, c.rows[1]); diff != "" {
+		t.Error(diff)
+	}
+}

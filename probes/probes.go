@@ -1,0 +1,14 @@
+// Package probes lists the probes: all that writes into a trace.
+package probes
+
+import (
+	"github.com/dptrace/dptrace/probes/hook"
+	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/probes/procfs"
+)
+
+// List has one line for each folder that holds a probe.
+var List = []*probe.Probe{
+	&hook.Probe,
+	&procfs.Probe,
+}

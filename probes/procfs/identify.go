@@ -1,0 +1,169 @@
+package procfs
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dptrace/dptrace/probes/probe"
+)
+
+const maxCmdline = 4096 // bytes, as in traces.Process
+
+var pythonName = regexp.MustCompile(`^(python|pypy)[0-9.]*[td]*(-dbg)?$`)
+
+// identify writes a row when a process is first seen, when it has called exec,
+// and when it is clear that the hook could not load in it.
+func (w *watcher) identify(p *process, st probe.Stat, now time.Time) {
+	exe := link(p.pid, "exe")
+	if p.pid == w.Target && exe == w.self && p.exe == "" {
+		return
+	}
+	if exe != p.exe && exe != "" {
+		p.exe = exe
+		p.python = pythonName.MatchString(filepath.Base(exe))
+		p.judged, p.judgements, p.nextJudge = false, 0, now
+		w.introduce(p, st)
+	}
+	if p.judged || now.Before(p.nextJudge) {
+		return
+	}
+	// Soon at first, then ever more rarely: torch may be imported late.
+	p.judgements++
+	p.nextJudge = now.Add(min(time.Second/4<<p.judgements, time.Minute))
+	w.judge(p, st)
+}
+
+func link(pid int32, name string) string {
+	to, err := os.Readlink("/proc/" + strconv.Itoa(int(pid)) + "/" + name)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSuffix(to, " (deleted)")
+}
+
+func arguments(pid int32) []string {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(int(pid)) + "/cmdline")
+	if err != nil || len(b) == 0 {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")
+}
+
+// introduce writes what the process runs.
+func (w *watcher) introduce(p *process, st probe.Stat) {
+	row := w.row(p, st)
+	row.Exe, row.Cwd = p.exe, link(p.pid, "cwd")
+	row.Cmdline = strings.ToValidUTF8(strings.Join(arguments(p.pid), " "), "?")
+	if len(row.Cmdline) > maxCmdline {
+		row.Cmdline = strings.ToValidUTF8(row.Cmdline[:maxCmdline], "")
+	}
+	unhooked := w.Procs.IfUnhooked(p.pid, p.start, func() {
+		row.Kind, row.Hook = "other", "none"
+		if p.python {
+			row.Kind, row.Hook = "python", "idle"
+		}
+		if p.pid == w.Target {
+			row.Kind = "target"
+		}
+		w.Rows.Append(row)
+	})
+	if !unhooked { // the hook knows better what kind of Python it is
+		w.Rows.Append(row)
+	}
+}
+
+// judge finds out whether the hook could load in a Python. One that made a ring
+// has it. One that never imports torch makes none, so the lack of it says
+// nothing; the way it was started does.
+func (w *watcher) judge(p *process, st probe.Stat) {
+	proc, _ := w.Procs.Of(p.pid, p.start)
+	if proc.Hooked {
+		p.judged = true
+		return
+	}
+	torch, libpython := mapped(p.pid)
+	if !p.python && !libpython {
+		p.judged = p.judgements >= 3 // it has been there for seconds
+		return
+	}
+	why := w.obstacle(p)
+	if why == "" && torch && p.judgements >= 5 { // it has had seconds since
+		why = "torch is loaded, but the hook was not: another sitecustomize.py, or Python before 3.8"
+	}
+	if why == "" {
+		return
+	}
+	if torch {
+		why += "; torch is loaded"
+		p.judged = true
+	}
+	if why == p.why {
+		return
+	}
+	row := w.row(p, st)
+	row.Kind, row.Hook, row.Note = "python", "off", why
+	if p.pid == w.Target {
+		row.Kind = "target"
+	}
+	if w.Procs.IfUnhooked(p.pid, p.start, func() { w.Rows.Append(row) }) && p.why == "" {
+		w.Procs.MarkUnhooked()
+	}
+	p.why = why
+}
+
+// obstacle is why the hook cannot have loaded in a Python, "" if nothing spoke
+// against it.
+func (w *watcher) obstacle(p *process) string {
+	if flag := isolating(arguments(p.pid)); flag != "" {
+		return "started with " + flag + ", which ignores PYTHONPATH"
+	}
+	env, err := os.ReadFile("/proc/" + strconv.Itoa(int(p.pid)) + "/environ")
+	if err != nil || len(env) == 0 && p.judgements < 2 {
+		return "" // another user's; or it is calling exec right now
+	}
+	if !strings.Contains(string(env), w.Hook) {
+		return "started without the recording's PYTHONPATH"
+	}
+	return ""
+}
+
+// isolating gives Python's option that keeps our folder from being read: -I, -E
+// (no environment), -S (no site).
+func isolating(argv []string) string {
+	for i := 1; i < len(argv); i++ {
+		a := argv[i]
+		if len(a) < 2 || a[0] != '-' || strings.HasPrefix(a, "--") {
+			return "" // the script, or standard input
+		}
+		for j, c := range a[1:] {
+			switch c {
+			case 'I', 'E', 'S':
+				return "-" + string(c)
+			case 'c', 'm':
+				return ""
+			case 'W', 'X', 'Q':
+				if j == len(a)-2 { // its value is the next argument
+					i++
+				}
+			default:
+				continue
+			}
+			break
+		}
+	}
+	return ""
+}
+
+// mapped tells which libraries a process has loaded.
+func mapped(pid int32) (torch, libpython bool) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(int(pid)) + "/maps")
+	if err != nil {
+		return false, false
+	}
+	maps := string(b)
+	return strings.Contains(maps, "/libtorch"), strings.Contains(maps, "/libpython")
+}

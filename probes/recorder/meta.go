@@ -1,0 +1,134 @@
+package recorder
+
+import (
+	"encoding/json"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/traces"
+)
+
+const (
+	keepEvery  = 100 * time.Millisecond
+	clockEvery = 10 * time.Second
+	costEvery  = 5 * time.Second
+	// A recorder that is killed loses what it has not written: rows wait this
+	// long at most, after up to a tenth of a second in the ring.
+	flushEvery = 700 * time.Millisecond
+)
+
+func now() traces.Head { return traces.Head{TsNS: probe.Now()} }
+
+func (r *recording) meta(key, value string) {
+	r.out.Append(traces.Meta{Head: now(), Key: key, Value: value})
+}
+
+// writeBegin says what is recorded. It is on the disk before the target runs:
+// whatever happens later, the trace tells what it is a trace of.
+func (r *recording) writeBegin() {
+	command, err := json.Marshal(r.Command)
+	if err != nil {
+		command = []byte("[]") // strings always marshal
+	}
+	cwd, _ := os.Getwd() // "" where it was removed
+	r.meta("schema", "dptrace.trace/1")
+	r.meta("version", r.Version)
+	r.meta("run_id", r.out.runID)
+	r.meta("command", string(command))
+	r.meta("cwd", cwd)
+	r.meta("started_ns", strconv.FormatInt(probe.RealNow(), 10))
+	r.meta("tier", "hook")
+	r.meta("spool", r.session.spool)
+	r.out.Append(host())
+	r.out.Append(clockRow())
+	_ = r.out.Flush() // counted by the writer
+}
+
+func (r *recording) writeEnd(status syscall.WaitStatus) {
+	r.meta("exit_code", strconv.Itoa(exitCode(status)))
+	if r.left > 0 {
+		r.meta("left_running", strconv.Itoa(r.left))
+	}
+	r.out.Append(clockRow())
+	r.out.Append(ownCost())
+}
+
+// keep writes what is due by the clock: rows that have waited, clock rows, our
+// own cost.
+func (r *recording) keep() {
+	defer r.keeper.Done()
+	tick := time.NewTicker(keepEvery)
+	defer tick.Stop()
+	clocked, flushed, costed := time.Now(), time.Now(), time.Time{}
+	for {
+		select {
+		case <-r.enough:
+			return
+		case t := <-tick.C:
+			if t.Sub(clocked) >= clockEvery {
+				r.out.Append(clockRow())
+				clocked = t
+			}
+			if t.Sub(costed) >= costEvery {
+				r.out.Append(ownCost())
+				costed = t
+			}
+			if t.Sub(flushed) >= flushEvery {
+				_ = r.out.Flush() // what it cannot write it keeps, or counts
+				flushed = t
+			}
+			r.out.Tick()
+		}
+	}
+}
+
+func host() traces.Host {
+	h := traces.Host{Head: now(), Arch: runtime.GOARCH, CPUs: int32(runtime.NumCPU()), PageSize: int64(os.Getpagesize())}
+	h.Hostname, _ = os.Hostname()
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	h.BootID = strings.TrimSpace(string(boot))
+	var u unix.Utsname
+	if unix.Uname(&u) == nil {
+		h.Kernel = unix.ByteSliceToString(u.Release[:])
+	}
+	var i unix.Sysinfo_t
+	if unix.Sysinfo(&i) == nil {
+		h.MemTotal = int64(i.Totalram) * int64(i.Unit)
+	}
+	return h
+}
+
+// clockRow reads the other clocks between two readings of the monotonic one,
+// and keeps the closest of 20.
+func clockRow() traces.Clock {
+	var c traces.Clock
+	for i := range 20 {
+		before := probe.Now()
+		realNS, bootNS := probe.RealNow(), probe.BootNow()
+		after := probe.Now()
+		if half := (after - before + 1) / 2; i == 0 || half < c.UncertaintyNS {
+			c = traces.Clock{Head: traces.Head{TsNS: before + half}, RealNS: realNS, BootNS: bootNS, UncertaintyNS: half}
+		}
+	}
+	return c
+}
+
+// ownCost is what the recorder has used so far.
+func ownCost() traces.Overhead {
+	o := traces.Overhead{Head: now()}
+	var u unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &u) == nil {
+		o.CPUNS = u.Utime.Nano() + u.Stime.Nano()
+	}
+	if st, err := probe.ReadStat(int32(os.Getpid())); err == nil {
+		o.Rss = st.RSSPages * int64(os.Getpagesize())
+	}
+	return o
+}

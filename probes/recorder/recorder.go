@@ -1,0 +1,223 @@
+// Package recorder is `dptrace record`: it starts the command, lets the probes
+// watch it, and leaves a sealed trace and the command's exit code.
+package recorder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/dptrace/dptrace/probes"
+	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/shim"
+	"github.com/dptrace/dptrace/traces"
+)
+
+// Exit codes of `record` that are its own, as env, nohup and timeout use them.
+const (
+	ExitFailed        = 125
+	ExitNotExecutable = 126
+	ExitNotFound      = 127
+	exitSignal        = 128
+)
+
+// Options say what to record and how.
+type Options struct {
+	Command []string
+	Output  string // folder of the trace; "" makes a name in the working directory
+	Version string // of dptrace
+	Fsync   bool
+	Quiet   bool // nothing on Stderr but failures
+	Stderr  io.Writer
+	// Report prints the report of the trace, at the end. nil: there is none.
+	Report func(w io.Writer, trace string) error
+}
+
+// say tells the user something, where stdout is the command's. That nobody
+// listens is no reason to fail.
+func (o Options) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(o.Stderr, "dptrace: "+format+"\n", args...)
+}
+
+// Failure is an error of the recorder, or of starting the command, and the
+// code to exit with.
+type Failure struct {
+	Code int
+	Err  error
+}
+
+func (f *Failure) Error() string { return f.Err.Error() }
+func (f *Failure) Unwrap() error { return f.Err }
+
+func fail(err error) error { return &Failure{ExitFailed, err} }
+
+// Run records one command and returns its exit code, 128+n if signal n ended
+// it. An error is a *Failure. All that goes wrong once the command runs is
+// counted in the trace and does not touch the command.
+func Run(ctx context.Context, o Options) (code int, err error) {
+	program, err := lookup(o.Command[0])
+	if err != nil {
+		return 0, err
+	}
+	stale, err := stepAside(o, program)
+	if err != nil {
+		return 0, err
+	}
+	runtime.GOMAXPROCS(2) // the cores are the training's
+
+	out, err := create(o)
+	if err != nil {
+		return 0, fail(err)
+	}
+	s, err := newSession(out.dir)
+	if err != nil {
+		out.discard()
+		return 0, fail(err)
+	}
+	signals := listen()
+	t, err := start(program, o.Command, shim.Environ(os.Environ(), s.hook, stale...))
+	if err != nil {
+		s.remove()
+		out.discard()
+		return 0, fail(err)
+	}
+	r := &recording{Options: o, out: out, session: s, target: t}
+	r.begin(ctx)
+	if err := t.release(program); err != nil { // it could not be executed
+		r.stop()
+		t.wait()
+		s.remove()
+		out.discard()
+		return 0, err
+	}
+	forwarding := signals.forward(t)
+	status := t.wait()
+	forwarding.stop()
+	r.end(status)
+	signals.restore() // from here on Ctrl-C ends us as any other program
+	r.tell()
+	return exitCode(status), nil
+}
+
+func exitCode(status syscall.WaitStatus) int {
+	if status.Signaled() {
+		return exitSignal + int(status.Signal())
+	}
+	return status.ExitStatus()
+}
+
+// recording is what runs beside the target.
+type recording struct {
+	Options
+	out     *output
+	session *session
+	target  *target
+	procs   *probe.Procs
+	cancel  context.CancelFunc
+	probes  sync.WaitGroup
+	keeper  sync.WaitGroup
+	enough  chan struct{} // closed when the probes have ended
+	left    int           // processes that were still running at the end
+}
+
+// begin starts the probes; the target waits meanwhile.
+func (r *recording) begin(ctx context.Context) {
+	r.procs = probe.NewProcs()
+	r.enough = make(chan struct{})
+	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	r.writeBegin()
+	shared := &probe.Recording{Rows: r.out, Procs: r.procs, Target: int32(r.target.pid), Hook: r.session.hook, Spool: r.session.spool}
+	st, err := probe.ReadStat(shared.Target)
+	if err == nil {
+		r.procs.Of(shared.Target, st.StartTicks) // number 1
+	}
+	for _, p := range probes.List {
+		r.probes.Add(1)
+		go func() {
+			defer r.probes.Done()
+			if err := p.Run(ctx, shared); err != nil {
+				r.out.Append(traces.Lost{Head: now(), Source: p.Name, Count: 1, Reason: err.Error()})
+			}
+		}()
+	}
+	r.keeper.Add(1)
+	go r.keep()
+}
+
+// stop ends the probes and waits for what they still hand in.
+func (r *recording) stop() {
+	r.cancel()
+	r.probes.Wait()
+	close(r.enough)
+	r.keeper.Wait()
+}
+
+// end completes the trace.
+func (r *recording) end(status syscall.WaitStatus) {
+	e := traces.Exit{Head: now(), Code: int32(status.ExitStatus()), Source: "wait"}
+	if status.Signaled() {
+		e.Code, e.Signal = -1, int32(status.Signal())
+	}
+	if p, ok := r.procs.ByPid(int32(r.target.pid)); ok {
+		r.procs.Exit(r.out, p.Pid, p.Start, e)
+	}
+	r.stop()
+	r.left = alive(r.procs)
+	r.writeEnd(status)
+	if err := r.out.Seal(); err != nil {
+		first, _, _ := strings.Cut(err.Error(), "\n") // one for each table
+		r.say("the trace is not complete: %s", first)
+	}
+	if r.left == 0 {
+		r.session.remove()
+	} else { // they may still import the hook; a later recording cleans up
+		r.session.unlock()
+	}
+}
+
+func alive(procs *probe.Procs) (n int) {
+	for _, p := range procs.Alive() {
+		if st, err := probe.ReadStat(p.Pid); err == nil && st.StartTicks == p.Start && !st.Gone() {
+			n++
+		}
+	}
+	return n
+}
+
+// tell says on stderr where the trace is and what is in it.
+func (r *recording) tell() {
+	if r.Quiet {
+		return
+	}
+	_, _, torch, unhooked := r.procs.Count()
+	switch {
+	case torch == 0 && unhooked > 0:
+		r.say("no Python process of this run that has our hook imported torch: there are no loaders to judge")
+	case torch == 0:
+		r.say("no Python process of this run imported torch: there are no loaders to judge")
+	}
+	if r.left > 0 {
+		r.say("%d processes live on; what they do from now on is not recorded", r.left)
+	}
+	if r.Report != nil {
+		if err := r.Report(r.Stderr, r.out.dir); err != nil {
+			r.say("report: %v", err)
+		}
+	}
+	r.say("recorded to %s", r.out.dir)
+}
+
+// AsFailure gives the exit code of an error of Run.
+func AsFailure(err error) (code int, ok bool) {
+	var f *Failure
+	if errors.As(err, &f) {
+		return f.Code, true
+	}
+	return 0, false
+}

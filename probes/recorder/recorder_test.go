@@ -1,0 +1,31 @@
+package recorder
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+)
+
+// The test binary is also the program that record starts itself as, and
+// `record` for the tests that kill it.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case HelperCommand:
+			fmt.Fprintln(os.Stderr, Helper(os.Args[2:]))
+			os.Exit(ExitNotExecutable)
+		case WitnessCommand:
+			_ = Witness(os.Args[2:])
+			os.Exit(0)
+		case "record":
+			code, err := Run(context.Background(), Options{Output: os.Args[2], Command: os.Args[3:], Stderr: os.Stderr, Quiet: true})
+			if err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				code, _ = AsFailure(err)
+			}
+			os.Exit(code)
+		}
+	}
+	os.Exit(m.Run())
+}

@@ -1,0 +1,119 @@
+package recorder
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/dptrace/dptrace/probes/hook"
+	"github.com/dptrace/dptrace/shim"
+)
+
+const (
+	sessionPrefix = "dptrace-session-"
+	lockName      = "lock"
+)
+
+// session is the temporary folder of one recording: hook/, spool/ and a lock
+// that is held while the recorder lives.
+type session struct {
+	dir, hook, spool string
+	lock             int
+}
+
+// newSession makes the folder on a local file system.
+func newSession(trace string) (*session, error) {
+	base, err := hook.SpoolBase(trace)
+	if err != nil {
+		return nil, err
+	}
+	removeStale(base)
+	dir, err := os.MkdirTemp(base, sessionPrefix) // mode 0700
+	if err != nil {
+		return nil, fmt.Errorf("make the session folder: %w", err)
+	}
+	s := &session{dir: dir, hook: filepath.Join(dir, "hook"), spool: filepath.Join(dir, "spool"), lock: -1}
+	lock := filepath.Join(dir, lockName)
+	if s.lock, err = takeLock(lock, unix.O_CREAT); err == nil {
+		err = os.Mkdir(s.spool, 0o700)
+	}
+	if err == nil {
+		err = shim.Unpack(s.hook, shim.Session{Spool: s.spool, Ring: hook.RingBytes, Rings: hook.Rings, Lock: lock, Debug: os.Getenv("DPTRACE_DEBUG") != ""})
+	}
+	if err != nil {
+		s.remove()
+		return nil, fmt.Errorf("make the session folder: %w", err)
+	}
+	return s, nil
+}
+
+// takeLock locks a file. The lock goes with the process, however it ends.
+func takeLock(path string, flags int) (fd int, err error) {
+	fd, err = unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NOFOLLOW|flags, 0o600)
+	if err != nil {
+		return -1, err
+	}
+	if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		shut(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+func (s *session) unlock() {
+	if s.lock >= 0 {
+		shut(s.lock)
+	}
+}
+
+func (s *session) remove() {
+	_ = os.RemoveAll(s.dir) // what stays is removed by a later recording
+	s.unlock()
+}
+
+// sessionAlive tells whether the recorder of a session is still there.
+func sessionAlive(lock string) bool {
+	fd, err := takeLock(lock, 0)
+	if err == nil {
+		shut(fd)
+	}
+	return errors.Is(err, unix.EWOULDBLOCK)
+}
+
+// removeStale removes the sessions in base of recorders that died, once no
+// process has their hook in its environment any more.
+func removeStale(base string) {
+	dirs, _ := filepath.Glob(filepath.Join(base, sessionPrefix+"*")) // the pattern is right
+	for _, dir := range dirs {
+		var st unix.Stat_t
+		if unix.Lstat(dir, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR || int(st.Uid) != os.Geteuid() {
+			continue
+		}
+		fd, err := takeLock(filepath.Join(dir, lockName), 0)
+		if err != nil { // alive, or being made right now
+			continue
+		}
+		if !inUse(dir) {
+			_ = os.RemoveAll(dir)
+		}
+		shut(fd)
+	}
+}
+
+func inUse(dir string) bool {
+	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, e := range environs {
+		if pid, _, _ := strings.Cut(strings.TrimPrefix(e, "/proc/"), "/"); pid == strconv.Itoa(os.Getpid()) {
+			continue
+		}
+		if env, err := os.ReadFile(e); err == nil && strings.Contains(string(env), dir) {
+			return true
+		}
+	}
+	return false
+}

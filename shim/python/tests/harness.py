@@ -1,0 +1,114 @@
+"""Runs a program with the hook in front of it, or without, and reads what the hook wrote."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+
+import rings
+
+PYTHON = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # shim/python
+
+# A program's usual beginning: torch, a dataset that draws from all it can reach, and a loop that trains.
+PRELUDE = """
+import random, sys, threading, os
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset
+
+class Noise(Dataset):
+    def __init__(self, n=24):
+        self.n, self.rng = n, np.random.default_rng(3)
+    def __len__(self):
+        return self.n
+    def __getitem__(self, i):
+        return torch.rand(4) + random.random() + torch.from_numpy(self.rng.normal(size=4)) + torch.from_numpy(np.random.uniform(size=4))
+
+def fit(loader, epochs=2):
+    model = torch.nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for epoch in range(epochs):
+        for batch in loader:
+            optimizer.zero_grad()
+            model(batch.float()).pow(2).mean().backward()
+            optimizer.step()
+        print("epoch", epoch, "%.9f" % sum(p.sum().item() for p in model.parameters()), flush=True)
+"""
+
+
+def versions(module):
+    out = subprocess.run([sys.executable, "-W", "ignore", "-c", "import %s as m; print(m.__version__)" % module],
+                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    return tuple(int(p) for p in out.stdout.decode().split("+")[0].split(".")[:2] if p.isdigit()) if out.returncode == 0 else None
+
+
+class HookTest(unittest.TestCase):
+    ring = 1 << 20
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="dptrace-hook-")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.hook, self.spool, self.work = (os.path.join(self.folder, n) for n in ("hook", "spool", "work"))
+        os.mkdir(self.spool)
+        os.mkdir(self.work)
+        os.mkdir(self.hook)
+        shutil.copy(os.path.join(PYTHON, "sitecustomize.py"), self.hook)
+        shutil.copytree(os.path.join(PYTHON, "dptrace_hook"), os.path.join(self.hook, "dptrace_hook"), ignore=shutil.ignore_patterns("__pycache__"))
+        self.session(spool=self.spool)
+
+    def session(self, **more):
+        facts = {"spool": self.spool, "ring": self.ring, "rings": 64, "version": 1, "debug": False}
+        facts.update(more)
+        with open(os.path.join(self.hook, "session.json"), "w") as f:
+            json.dump(facts, f)
+
+    def change(self, module, text):
+        """Appends to a module of the hook."""
+        path = os.path.join(self.hook, "dptrace_hook", module + ".py")
+        self.assertTrue(os.path.exists(path), path)
+        with open(path, "a") as f:
+            f.write("\n\n" + textwrap.dedent(text))
+
+    def write(self, name, text):
+        path = os.path.join(self.work, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as f:
+            f.write(textwrap.dedent(text))
+        return path
+
+    def run_program(self, text, hooked=True, flags=(), path=(), env=None, prelude=PRELUDE, limit=120, before=None):
+        """(exit code, stdout, stderr) of a program; path: folders for PYTHONPATH after the hook's."""
+        main = self.write("main.py", prelude + "\n" + textwrap.dedent(text))
+        environment = dict(os.environ, OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1", **(env or {}))
+        old = environment.get("PYTHONPATH", "").split(os.pathsep) if environment.get("PYTHONPATH") else []
+        environment["PYTHONPATH"] = os.pathsep.join([self.hook] * hooked + list(path) + old)
+        if not environment["PYTHONPATH"]:
+            del environment["PYTHONPATH"]
+        p = subprocess.run([sys.executable] + list(flags) + [main], cwd=self.work, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, timeout=limit, preexec_fn=before)
+        return p.returncode, p.stdout.decode(), p.stderr.decode()
+
+    def run_both(self, text, **options):
+        """Runs plain and hooked, which must agree; returns the hooked one's stdout."""
+        plain, hooked = self.run_program(text, hooked=False, **options), self.run_program(text, **options)
+        self.assertEqual(plain[0], 0, plain[2])
+        self.assertEqual(hooked[:2], plain[:2], hooked[2])
+        return hooked[1]
+
+    def rings(self):
+        return rings.read(self.spool)
+
+    def main_ring(self):
+        """The ring of the process that made the loaders."""
+        found = [r for r in self.rings() if r.of("loader")]
+        self.assertEqual(len(found), 1)
+        return found[0]
+
+    def assert_no_errors(self):
+        for ring in self.rings():
+            self.assertEqual([vars(r) for r in ring.of("errors")], [])
+            self.assertEqual(ring.flags & 2, 0, "the hook disabled itself")
+            self.assertEqual(ring.dropped, 0)

@@ -1,0 +1,207 @@
+"""Whatever goes wrong in the hook, the program does not notice; what is the program's own gets through."""
+import ast
+import os
+import resource
+
+from harness import HookTest, versions
+
+TRAIN = """
+    if __name__ == "__main__":
+        torch.manual_seed(1); random.seed(1); np.random.seed(1)
+        for workers in (0, 2):
+            fit(DataLoader(Noise(), batch_size=4, shuffle=True, num_workers=workers, multiprocessing_context="fork" if workers else None,
+                           worker_init_fn=lambda w: np.random.seed(w)))
+    """
+
+
+class FailOpen(HookTest):
+    def test_every_part_of_the_hook_may_fail(self):
+        broken = {"slots": ("Slots.after", "Slots.begin", "Slots.before"), "iterators": ("delivered", "put_indices", "pass_begins", "ended", "where_made"),
+                  "windows": ("enter", "leave", "attach", "shadow"), "discover": ("Walk.roots",), "rng": ("reader",), "steps": ("_switch",), "ring": ("Ring.put",),
+                  "forks": ("_under_multiprocessing",), "hooks": ("wrap",), "failures": ("write",)}
+        plain = self.run_program(TRAIN, hooked=False)
+        self.assertEqual(plain[0], 0, plain[2])
+        everything = os.path.join(self.hook, "dptrace_hook")
+        for module, names in broken.items():
+            path = os.path.join(everything, module + ".py")
+            with open(path) as f:
+                whole = f.read()
+            self.change(module, "def _planted(*args, **kwargs):\n    raise ValueError('planted')\n\n\n" + "".join(n + " = _planted\n" for n in names))
+            for name in names:
+                self.assertIn("def %s(" % name.split(".")[-1], whole, "%s.%s is not there to be broken" % (module, name))
+            hooked = self.run_program(TRAIN)
+            self.assertEqual(hooked, plain, module)
+            with open(path, "w") as f:
+                f.write(whole)
+
+    def test_errors_of_ours_are_told(self):
+        self.change("windows", "def leave(*args):\n    raise ValueError('planted')\n")
+        code, _, err = self.run_program(TRAIN)
+        self.assertEqual(code, 0, err)
+        told = [e for r in self.rings() for e in r.of("errors")]
+        self.assertTrue(told)
+        self.assertIn("ValueError", told[0].last)
+        self.assertIn("planted", told[0].last)
+
+    def test_no_session_or_a_broken_one(self):
+        plain = self.run_program(TRAIN, hooked=False)
+        for text in (None, "", "{", "[]", '{"spool": 3}'):
+            path = os.path.join(self.hook, "session.json")
+            if text is None:
+                os.unlink(path)
+            else:
+                with open(path, "w") as f:
+                    f.write(text)
+            self.assertEqual(self.run_program(TRAIN), plain, text)
+
+    def test_the_spool_is_gone_or_goes(self):
+        plain = self.run_program(TRAIN, hooked=False)
+        self.session(spool=os.path.join(self.folder, "nowhere"))
+        self.assertEqual(self.run_program(TRAIN), plain)
+        self.session(spool=self.spool)
+        program = "import shutil\nif __name__ == '__main__':\n    shutil.rmtree(%r)\n" % self.spool
+        code, out, err = self.run_program(TRAIN.replace("    if __name__", "    " + program.replace("\n", "\n    ") + "if __name__", 1))
+        self.assertEqual((code, out), plain[:2], err)
+
+    def test_a_full_disk(self):
+        """A limit on file sizes makes posix_fallocate fail as a full disk does (EFBIG for ENOSPC)."""
+        def small():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+        program = """
+            if __name__ == "__main__":
+                torch.manual_seed(1); random.seed(1); np.random.seed(1)
+                fit(DataLoader(Noise(), batch_size=4, shuffle=True))
+            """
+        plain = self.run_program(program, hooked=False, before=small)
+        self.assertEqual(self.run_program(program, before=small), plain)
+        self.assertEqual(plain[0], 0, plain[2])
+        self.assertEqual(os.listdir(self.spool), [])
+
+    def test_a_full_ring_drops_counts_and_goes_on(self):
+        self.session(ring=4096)
+        plain, hooked = self.run_program(TRAIN, hooked=False), self.run_program(TRAIN)
+        self.assertEqual(hooked, plain)
+        main = self.main_ring()
+        self.assertGreater(main.dropped, 0)
+        self.assertEqual(main.flags & 2, 0)
+        self.assertLess(main.head, main.capacity + 1)
+
+    def test_a_dead_recorder_ends_the_writing(self):
+        self.session(ring=4096)
+        self.change("ring", "GONE_NS = -1\n")
+        plain, hooked = self.run_program(TRAIN, hooked=False), self.run_program(TRAIN)
+        self.assertEqual(hooked, plain)
+        main = self.main_ring()
+        self.assertEqual(main.flags & 2, 2)
+        self.assertEqual(main.dropped, 1, "after the first lost record nothing is tried any more")
+
+    def test_exceptions_of_signal_handlers_reach_the_program(self):
+        """torch raises "DataLoader worker is killed" from a SIGCHLD handler, at any bytecode: also at one of ours."""
+        program = """
+            import signal
+            class Alarm(RuntimeError):
+                pass
+            raised = caught = inside = unraisable = 0
+            def ring(number, frame):
+                global raised, inside
+                raised += 1
+                while frame is not None and "dptrace_hook" not in frame.f_code.co_filename:
+                    frame = frame.f_back if "/torch/" in frame.f_code.co_filename or frame.f_code.co_filename == __file__ else None
+                inside += frame is not None
+                raise Alarm()
+            def hook(unraisable_):
+                global unraisable
+                unraisable += unraisable_.exc_type is Alarm
+            sys.unraisablehook = hook
+            signal.signal(signal.SIGALRM, ring)
+            class Plain(Dataset):
+                def __len__(self):
+                    return 1 << 30
+                def __getitem__(self, i):
+                    return i
+            loader = DataLoader(Plain(), batch_size=None, collate_fn=int, sampler=range(1 << 30))
+            draw = random.Random(8)
+            for attempt in range(300):
+                signal.setitimer(signal.ITIMER_REAL, draw.uniform(0.0005, 0.003))
+                try:
+                    for sample in loader:
+                        pass
+                except Alarm:
+                    caught += 1
+            print(raised, caught, unraisable)
+            sys.stderr.write("inside the hook: %d\\n" % inside)
+            """
+        code, out, err = self.run_program(program)
+        self.assertEqual(code, 0, err)
+        raised, caught, unraisable = map(int, out.split())
+        self.assertEqual(raised, 300)
+        self.assertEqual(caught + unraisable, raised, "swallowed: %d" % (raised - caught - unraisable))
+        self.assertGreater(int(err.split("inside the hook: ")[1]), 20, "too few to tell")
+
+    def test_a_killed_worker_is_still_an_error(self):
+        program = """
+            import signal, time
+            class Deadly(Noise):
+                def __getitem__(self, i):
+                    if i == 13:
+                        os.kill(os.getpid(), signal.SIGKILL)
+                    return super().__getitem__(i)
+            if __name__ == "__main__":
+                errors = 0
+                for attempt in range(5):
+                    try:
+                        for batch in DataLoader(Deadly(), batch_size=4, num_workers=2, multiprocessing_context="fork"):
+                            pass
+                    except (RuntimeError, OSError, EOFError) as e:
+                        errors += 1
+                print(errors)
+            """
+        self.assertEqual(self.run_both(program), "5\n")
+        codes = [w.exitcode for w in self.main_ring().of("worker") if w.phase == "exit"]
+        self.assertEqual(codes.count(-9), 5, codes)
+
+    def test_an_error_of_the_program_keeps_its_text(self):
+        program = """
+            class Broken(Noise):
+                def __getitem__(self, i):
+                    if i == 13:
+                        raise KeyError("no sample %d" % i)
+                    return super().__getitem__(i)
+            if __name__ == "__main__":
+                for workers in (0, 2):
+                    try:
+                        fit(DataLoader(Broken(), batch_size=4, num_workers=workers, multiprocessing_context="fork" if workers else None))
+                    except KeyError as e:
+                        print(type(e).__name__, str(e).splitlines()[-1])
+            """
+        self.run_both(program)
+        found = [e for r in self.rings() for e in r.of("exception")]
+        self.assertEqual({(e.stage, e.type.split(".")[-1], e.sample) for e in found if e.sample >= 0}, {("fetch", "KeyError", 13)})
+        lines = open(os.path.join(self.work, "main.py")).read().splitlines()
+        for e in found:
+            if e.sample >= 0:
+                self.assertTrue(e.file.endswith("main.py"))
+                self.assertIn("raise KeyError", lines[e.line - 1])
+        self.assertEqual(len([e for e in found if e.sample >= 0]), 2)
+
+    def test_no_threads_no_numpy_random_few_imports(self):
+        program = """
+            if __name__ == "__main__":
+                class Quiet(Dataset):
+                    def __len__(self):
+                        return 16
+                    def __getitem__(self, i):
+                        return torch.rand(4)
+                torch.manual_seed(1)
+                fit(DataLoader(Quiet(), batch_size=4, num_workers=2, multiprocessing_context="fork"))
+                print(threading.active_count(), len(os.listdir("/proc/self/task")))
+                print("numpy.random" in sys.modules)
+                sys.stderr.write(repr(sorted(sys.modules)))
+            """
+        plain, hooked = self.run_program(program, hooked=False), self.run_program(program)
+        self.assertEqual(hooked[:2], plain[:2])
+        numpy = versions("numpy")
+        if numpy >= (2, 4):
+            self.assertIn("False", plain[1].splitlines()[-1], "this numpy was said to load numpy.random lazily")
+        new = {m.split(".")[0] for m in set(ast.literal_eval(hooked[2])) - set(ast.literal_eval(plain[2]))}
+        self.assertLessEqual(new, {"dptrace_hook", "sitecustomize", "mmap", "json", "_json"}, "modules that only the hook loads")
