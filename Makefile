@@ -48,6 +48,14 @@ lint: $(GOLANGCI) ## the linters of .golangci.yaml, and shell syntax
 fmt: ## gofmt everything
 	gofmt -w $$(git ls-files '*.go')
 
+fixtures: build ## record the rules' fixtures anew (analyze/detect/*/testdata)
+	DPTRACE_PYTHON=$$(tools/find-torch) tools/fixtures
+
+FUZZTIME ?= 10m
+fuzz: ## fuzz the trace reader and the hook's records, FUZZTIME each (default 10m)
+	$(GO) test -run '^$$' -fuzz '^FuzzReader$$' -fuzztime $(FUZZTIME) ./traces
+	$(GO) test -run '^$$' -fuzz '^FuzzDrain$$' -fuzztime $(FUZZTIME) ./probes/hook
+
 $(GOLANGCI):
 	GOBIN=$(@D) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 

@@ -245,6 +245,11 @@ var programs = []program{
 		}
 		r.Seal()
 	}, map[string]string{"workers": "proven", "epochs": "proven"}},
+	{"image and mask", train(Loader{Workers: 2, Slots: []Slot{{Path: "dataset.image", Role: "dataset"}, {Path: "dataset.mask", Role: "dataset"}}, Fetch: draw(9),
+		Start: func(pass, worker int) []*Gen {
+			return []*Gen{PCG(uint64(apart(pass, worker))), PCG(uint64(apart(pass, worker)))}
+		}}, Train, Train),
+		map[string]string{"workers": "note clean", "epochs": "clean"}},
 	{"one worker", train(Loader{Workers: 1, Slots: []Slot{torchRNG}, Fetch: draw(9), Start: seeded(MT, apart)}, Train, Train),
 		map[string]string{"workers": "cannot-tell one worker", "epochs": "clean"}},
 

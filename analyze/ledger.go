@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/dptrace/dptrace/traces"
 )
@@ -13,10 +14,11 @@ type ledger struct {
 	losses map[Loss]uint64 // by all but the count
 	hook   map[procKey]int64
 	own    map[procKey]int64
-	target map[procKey]int64
+	target map[procKey]int64      // sampled: misses what a process did after its last sample
+	whole  map[*traces.Part]int64 // of the target and the descendants that it waited for, known when it has ended
 }
 
-var ledgerNeeds = []string{"lost", "overhead", "memory"}
+var ledgerNeeds = []string{"lost", "overhead", "memory", "meta"}
 
 type procKey struct {
 	part *traces.Part
@@ -38,7 +40,7 @@ type Overhead struct {
 }
 
 func newLedger() *ledger {
-	return &ledger{losses: map[Loss]uint64{}, hook: map[procKey]int64{}, own: map[procKey]int64{}, target: map[procKey]int64{}}
+	return &ledger{losses: map[Loss]uint64{}, hook: map[procKey]int64{}, own: map[procKey]int64{}, target: map[procKey]int64{}, whole: map[*traces.Part]int64{}}
 }
 
 func (l *ledger) add(b traces.Batch) {
@@ -58,6 +60,12 @@ func (l *ledger) add(b traces.Batch) {
 			k := procKey{b.Part, r.Proc}
 			if r.Proc != 0 {
 				l.target[k] = max(l.target[k], r.CPUNS)
+			}
+		}
+	case []traces.Meta:
+		for _, r := range rows {
+			if r.Key == "target_cpu_ns" {
+				l.whole[b.Part], _ = strconv.ParseInt(r.Value, 10, 64) // 0 if it is no number: the samples decide
 			}
 		}
 	}
@@ -81,15 +89,33 @@ func (l *ledger) lost(problems []traces.Problem) []Loss {
 }
 
 func (l *ledger) overhead() Overhead {
-	sum := func(m map[procKey]int64) (n int64) {
-		for v := range maps.Values(m) {
-			n += v
+	sampled := map[*traces.Part]int64{}
+	for k, ns := range l.target {
+		sampled[k.part] += ns
+	}
+	var program, recording int64
+	for part := range union(sampled, l.whole) {
+		program += max(sampled[part], l.whole[part])
+	}
+	for _, costs := range []map[procKey]int64{l.hook, l.own} {
+		for ns := range maps.Values(costs) {
+			recording += ns
 		}
-		return n
 	}
-	target := sum(l.target)
-	if target <= 0 {
-		return Overhead{-1, "the program's CPU time was not sampled"}
+	if program <= 0 {
+		return Overhead{-1, "the program's CPU time is not known"}
 	}
-	return Overhead{100 * float64(sum(l.hook)+sum(l.own)) / float64(target), "(CPU time of the hook, measured inside of it, + of the recorder) / CPU time of the program"}
+	return Overhead{100 * float64(recording) / float64(program), "(CPU time of the hook, measured inside of it, + of the recorder) / CPU time of the program"}
+}
+
+// union is the keys of both.
+func union(a, b map[*traces.Part]int64) map[*traces.Part]bool {
+	keys := map[*traces.Part]bool{}
+	for k := range a {
+		keys[k] = true
+	}
+	for k := range b {
+		keys[k] = true
+	}
+	return keys
 }

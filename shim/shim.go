@@ -30,7 +30,6 @@ type Session struct {
 	Ring    int    `json:"ring"`  // bytes per ring
 	Rings   int    `json:"rings"` // so many of that size, smaller ones after them
 	Version int    `json:"version"`
-	Debug   bool   `json:"debug"`
 	Lock    string `json:"lock"` // file that the recorder holds locked while it lives; for other recorders
 }
 

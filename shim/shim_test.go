@@ -69,7 +69,7 @@ func TestUnpack(t *testing.T) {
 	if err := json.Unmarshal(text, &got); err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"spool", "ring", "rings", "version", "debug"} { // as PROTOCOL.md names them
+	for _, key := range []string{"spool", "ring", "rings", "version", "lock"} { // as PROTOCOL.md names them
 		if _, ok := got[key]; !ok {
 			t.Errorf("session.json has no %q: %s", key, text)
 		}

@@ -248,8 +248,9 @@ type Clock struct {
 
 // Meta is what there is one of: a key and its value. Keys: schema, version,
 // run_id, command (JSON array), cwd, started_ns (since 1970), tier, spool;
-// written when the target has ended: exit_code, left_running (processes that
-// lived on), rows (JSON object: rows of each table),
+// written when the target has ended: exit_code, target_cpu_ns (of the target and
+// of all descendants that were waited for), left_running (processes that lived
+// on), rows (JSON object: rows of each table),
 // sealed ("yes"; without it the recording was cut).
 type Meta struct {
 	Head

@@ -26,12 +26,9 @@ type Judged struct {
 // Check writes the loader's line of the rule.
 func (g *Group) Check(t *timeline.Timeline, s *streams.Streams, j Judged) finding.Check {
 	c := finding.Check{Rule: j.Rule, Loader: g.ID}
-	if len(j.Hits) > 0 {
+	if Best(j.Hits) > finding.Note {
 		c.Status = finding.Found
 		c.Reason = "the same numbers from " + Names(j.Hits)
-		if best := Best(j.Hits); best == finding.Note {
-			c.Reason += ", worth a note only"
-		}
 		return c
 	}
 	c.Status = finding.CannotTell
@@ -51,6 +48,9 @@ func (g *Group) Check(t *timeline.Timeline, s *streams.Streams, j Judged) findin
 	case j.Compared > 0:
 		c.Status = finding.Clean
 		c.Reason = fmt.Sprintf("%d streams, all distinct", j.Compared)
+		if len(j.Hits) > 0 {
+			c.Reason = "no more than a note on " + Names(j.Hits)
+		}
 	case j.Nothing != "":
 		c.Reason = j.Nothing
 	default:

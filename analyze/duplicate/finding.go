@@ -114,7 +114,7 @@ func (r *Report) describe(h *Hit) []finding.Evidence {
 		}
 		text += ", beginning with " + List(hex)
 	}
-	list := []finding.Evidence{{Text: text + ".", Refs: append(refs(p.First, p.Piece), refs(p.Second, p.Piece)...)}}
+	list := []finding.Evidence{{Text: text + ".", Refs: Refs(p)}}
 	if replay := r.Streams.Replay(h.Slot, p.Piece.Stream, p.Piece.From); replay != "" {
 		list = append(list, finding.Evidence{Text: "To see them by hand: " + replay + "."})
 	}
@@ -150,6 +150,11 @@ func Who(d, other *streams.Draws) string {
 		words += fmt.Sprintf(" of rank %d", a)
 	}
 	return words
+}
+
+// Refs are the states around what a pair shares.
+func Refs(p *Pair) []finding.Ref {
+	return append(refs(p.First, p.Piece), refs(p.Second, p.Piece)...)
 }
 
 // refs are the states around a piece of a draw.

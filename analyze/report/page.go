@@ -46,15 +46,16 @@ func (p *page) line(s string) {
 
 // entry writes a label in a column of its own and the text beside it, wrapped.
 func (p *page) entry(indent, column int, s style, label, text string) {
-	label = fmt.Sprintf("%-*s", column, label)
 	pad := strings.Repeat(" ", indent)
-	for i, l := range wrap(p.clean(text), max(p.width-indent-column, 20)) {
-		if i == 0 {
-			p.line(pad + p.paint(s, label) + l)
-		} else {
-			p.line(pad + strings.Repeat(" ", column) + l)
-		}
+	for _, l := range wrap(p.clean(text), max(p.width-indent-column, 20)) {
+		p.line(pad + p.label(s, column, label) + l)
+		label = ""
 	}
+}
+
+// label fills its column; the blanks are not painted.
+func (p *page) label(s style, column int, text string) string {
+	return p.paint(s, text) + strings.Repeat(" ", max(column-len(text), 1))
 }
 
 // ascii replaces what reports write beyond ASCII. Names from the user's program

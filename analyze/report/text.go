@@ -36,7 +36,7 @@ func Text(w io.Writer, r *analyze.Result, o Options) error {
 	}
 	p := &page{w: w, width: o.Width, color: o.Color, unicode: o.Unicode, printed: map[string]string{}}
 	p.header(r)
-	p.findings(r.Findings)
+	p.findings(r)
 	p.line("")
 	p.waits(r)
 	p.checks("checked, clean", finding.Clean, r.Checks)
@@ -61,7 +61,10 @@ func (p *page) header(r *analyze.Result) {
 	if v := distinct(r, torch); v != "" {
 		facts = append(facts, "torch "+v)
 	}
-	facts = append(facts, plural(ranks(r), "rank"), trace(r))
+	if len(r.Timeline.Loaders) > 0 {
+		facts = append(facts, plural(ranks(r), "rank"))
+	}
+	facts = append(facts, trace(r))
 	for _, l := range wrap(p.clean(strings.Join(facts, ", ")), p.width) {
 		p.line(p.paint(grey, l))
 	}
@@ -90,14 +93,19 @@ func loaders(t *timeline.Timeline) []string {
 	return lines
 }
 
-func (p *page) findings(all []finding.Finding) {
+func (p *page) findings(r *analyze.Result) {
+	all := r.Findings
 	counts := map[finding.Certainty]int{}
 	for _, f := range all {
 		counts[f.Certainty]++
 	}
 	if counts[finding.Proven]+counts[finding.Likely] == 0 {
 		p.line("")
-		p.line(p.paint(green, "Nothing is proven or likely to be wrong."))
+		if slices.ContainsFunc(r.Checks, func(c finding.Check) bool { return c.Status == finding.Clean }) {
+			p.line(p.paint(green, "Nothing is proven or likely to be wrong."))
+		} else {
+			p.line(p.paint(yellow, "Nothing was found, but nothing could be called clean either."))
+		}
 	}
 	notes := 0
 	for _, f := range all {
@@ -167,7 +175,7 @@ func (p *page) code(label, text string) {
 		return
 	}
 	for _, l := range strings.Split(p.clean(text), "\n") {
-		p.line("  " + p.paint(bold, fmt.Sprintf("%-*s", factColumn, label)) + l)
+		p.line("  " + p.label(bold, factColumn, label) + l)
 		label = ""
 	}
 }
@@ -192,7 +200,7 @@ func (p *page) waits(r *analyze.Result) {
 		return
 	}
 	share := waited.Seconds() / total.Seconds()
-	text := fmt.Sprintf("%.1f %% of the training loop's time was spent waiting for data (%.1f of %.1f s, the first batch of each pass apart)",
+	text := fmt.Sprintf("%.1f %% of the training loop's time was spent waiting for data (%.2f of %.2f s, the first batch of each pass apart)",
 		100*share, waited.Seconds(), total.Seconds())
 	if share < bottleneck {
 		p.entry(0, summaryColumn, green, "not your problem", text)

@@ -83,7 +83,8 @@ func item(s string) int {
 }
 
 // module is the part of a path that names the module in which a generator
-// hangs, "" if it cannot be told.
+// hangs. Where that cannot be told, it is the package: its modules are loaded in
+// a worker that has the generator.
 func module(path, owner string) string {
 	if path == owner || strings.HasPrefix(path, owner+".") {
 		return owner // the holder is the module itself
@@ -102,7 +103,8 @@ func module(path, owner string) string {
 			return m
 		}
 	}
-	return ""
+	m, _ := split(path)
+	return m
 }
 
 // lastName is the name under which a generator hangs: the last word of a path.

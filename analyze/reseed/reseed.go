@@ -102,7 +102,7 @@ func unreachable(s *streams.Slot) bool {
 		return true
 	}
 	_, ok := expression(s.Path, root)
-	return !ok || root != "dataset" && root != "collate_fn" && module(s.Path, s.Owner) == ""
+	return !ok
 }
 
 // reach is Python that reaches a generator, and the import it needs. dataset
@@ -124,32 +124,38 @@ func reach(s *streams.Slot, dataset, collate string) (expr, imports string) {
 	return expr, imports
 }
 
-// seed writes the lines that seed one generator from the expression seed.
-func seed(s *streams.Slot, expr, seed string) (lines []string, imports string) {
+// seed writes the lines that seed one generator. number gives an expression
+// for a whole number of so many random bits.
+func seed(s *streams.Slot, expr string, number func(bits int) string) (lines []string, imports string) {
 	if s.Role == "global" {
 		switch s.Path {
 		case "numpy":
-			return []string{"numpy.random.seed(" + seed + " % 2**32)"}, "numpy"
+			return []string{"numpy.random.seed(" + number(32) + ")"}, "numpy"
 		case "random":
-			return []string{"random.seed(" + seed + ")"}, "random"
+			return []string{"random.seed(" + number(63) + ")"}, "random"
 		case "cv2":
-			return []string{"cv2.setRNGSeed(" + seed + " % 2**31)"}, "cv2"
+			return []string{"cv2.setRNGSeed(" + number(31) + ")"}, "cv2"
 		}
-		return []string{"torch.manual_seed(" + seed + ")"}, ""
+		return []string{"torch.manual_seed(" + number(63) + ")"}, ""
 	}
+	bits := expr
 	switch {
 	case strings.HasPrefix(s.Class, "torch."):
-		return []string{expr + ".manual_seed(" + seed + ")"}, ""
-	case strings.HasSuffix(s.Class, ".RandomState"):
-		return []string{expr + ".seed(" + seed + " % 2**32)"}, ""
-	case strings.HasPrefix(s.Class, "numpy.") && strings.HasSuffix(s.Class, ".Generator"):
-		return []string{"bits = " + expr + ".bit_generator", "bits.state = type(bits)(" + seed + ").state"}, ""
-	case strings.HasPrefix(s.Class, "numpy."):
-		return []string{"bits = " + expr, "bits.state = type(bits)(" + seed + ").state"}, ""
-	case s.Kind != "mt19937": // a class of the user's, on top of NumPy's
-		return []string{"bits = getattr(" + expr + ", 'bit_generator', " + expr + ")", "bits.state = type(bits)(" + seed + ").state"}, ""
+		return []string{expr + ".manual_seed(" + number(63) + ")"}, ""
+	case s.Kind == "mt19937" && !bitGenerator(s.Class):
+		return []string{expr + ".seed(" + number(32) + ")"}, "" // RandomState or random.Random
+	case strings.HasSuffix(s.Class, ".Generator"):
+		bits += ".bit_generator"
+	case !bitGenerator(s.Class): // a class of the user's, on top of NumPy's
+		bits = "getattr(" + expr + ", 'bit_generator', " + expr + ")"
 	}
-	return []string{expr + ".seed(" + seed + ")"}, ""
+	return []string{"bits = " + bits, "bits.state = type(bits)(" + number(63) + ").state"}, ""
+}
+
+// bitGenerator tells NumPy's Generator and BitGenerators from RandomState and
+// random.Random.
+func bitGenerator(class string) bool {
+	return strings.HasPrefix(class, "numpy.") && !strings.HasSuffix(class, ".RandomState")
 }
 
 // inWorkers seeds in a worker_init_fn.
@@ -162,9 +168,11 @@ func (c Case) inWorkers(targets []Target) string {
 		}
 	}
 	source := "info.seed"
+	about := "  # info.seed is another one in each worker and each pass"
 	if c.Scope == Ranks {
 		arguments, given = "rank, "+arguments, ", torch.distributed.get_rank()"+given
 		source = `"%d %d" % (info.seed, rank)`
+		about += ", but may be the same on all ranks"
 	}
 	body, imports := seeding(targets, source, "info.dataset", "collate_fn")
 	var b strings.Builder
@@ -172,12 +180,9 @@ func (c Case) inWorkers(targets []Target) string {
 		b.WriteString("import functools\n\n")
 	}
 	fmt.Fprintf(&b, "def seed_worker(%s):\n", arguments)
-	fmt.Fprintf(&b, "    import %s\n", strings.Join(append(imports, "torch", "torch.utils.data"), ", "))
-	b.WriteString("    info = torch.utils.data.get_worker_info()  # info.seed is another one in each worker and each pass")
-	if c.Scope == Ranks {
-		b.WriteString(", but not on each rank")
-	}
-	b.WriteString("\n")
+	fmt.Fprintf(&b, "    import %s\n", strings.Join(imports, ", "))
+	b.WriteString("    info = torch.utils.data.get_worker_info()\n")
+	body[0] += about
 	for _, line := range body {
 		b.WriteString("    " + line + "\n")
 	}
@@ -185,60 +190,53 @@ func (c Case) inWorkers(targets []Target) string {
 	if given != "" {
 		call = "functools.partial(seed_worker" + given + ")"
 	}
-	fmt.Fprintf(&b, "\nDataLoader(..., worker_init_fn=%s)  # %s", call, c.At)
+	fmt.Fprintf(&b, "\n# %s: DataLoader(..., worker_init_fn=%s)", c.At, call)
 	if strings.Contains(given, "collate_fn") {
-		b.WriteString("; collate_fn: the very object that DataLoader gets as collate_fn")
+		b.WriteString("\n# collate_fn: the very object that this DataLoader gets as collate_fn")
 	}
 	if c.Init != "" {
-		fmt.Fprintf(&b, "; in place of %s: what else that does goes to the top of seed_worker", c.Init)
+		fmt.Fprintf(&b, "\n# It takes the place of %s. What else that does goes to the top of seed_worker.", c.Init)
 	}
 	return b.String()
 }
 
-// seeding writes the statements that seed all targets from a source.
+// seeding writes the statements that seed all targets, and what they import.
+// The seeds are drawn from a generator that is seeded with source: equal seeds
+// would make equal streams of a generator and of torch's or Python's own, which
+// PyTorch seeds with info.seed itself.
 func seeding(targets []Target, source, dataset, collate string) (body, imports []string) {
-	need := map[string]bool{"torch": true}
+	imports = []string{"random", "torch"}
 	add := func(list string) {
 		for _, m := range strings.Split(list, ", ") {
-			if m != "" && !need[m] {
-				need[m] = true
+			if m != "" && !slices.Contains(imports, m) {
 				imports = append(imports, m)
 			}
 		}
 	}
-	seeds := map[int]bool{}
+	groups := map[int][]Target{}
 	for _, t := range targets {
-		seeds[t.Seed] = true
+		groups[t.Seed] = append(groups[t.Seed], t)
 	}
-	value := source
-	if len(seeds) > 1 || strings.Contains(source, "%") { // several seeds, or one mixed from several numbers
-		add("random")
-		body = append(body, "seeds = random.Random("+source+")")
-		value = "seeds.getrandbits(63)"
-	}
-	for _, n := range slices.Sorted(maps.Keys(seeds)) {
-		var group []Target
-		for _, t := range targets {
-			if t.Seed == n {
-				group = append(group, t)
-			}
+	body = append(body, "seeds = random.Random("+source+")")
+	for _, n := range slices.Sorted(maps.Keys(groups)) {
+		number := func(bits int) string { return fmt.Sprintf("seeds.getrandbits(%d)", bits) }
+		if len(groups[n]) > 1 {
+			body = append(body, "seed = seeds.getrandbits(31)  # the same for those that ran alike")
+			number = func(int) string { return "seed" }
 		}
-		one := value
-		if len(group) > 1 && value != source {
-			body = append(body, "seed = "+value)
-			one = "seed"
-		}
-		for _, t := range group {
-			expr, m := reach(t.Slot, dataset, collate)
-			if t.Slot.Role == "global" {
-				expr, m = "", ""
+		for _, t := range groups[n] {
+			expr := ""
+			if t.Slot.Role != "global" {
+				var m string
+				expr, m = reach(t.Slot, dataset, collate)
+				add(m)
 			}
-			add(m)
-			lines, m := seed(t.Slot, expr, one)
+			lines, m := seed(t.Slot, expr, number)
 			add(m)
 			body = append(body, lines...)
 		}
 	}
+	slices.Sort(imports)
 	return body, imports
 }
 
@@ -247,12 +245,12 @@ func (c Case) inMain(targets []Target) string {
 	body, imports := seeding(targets, `"%d %d" % (torch.initial_seed(), torch.distributed.get_rank())`, "loader.dataset", "loader.collate_fn")
 	var b strings.Builder
 	fmt.Fprintf(&b, "# once on each rank, before the first pass; loader: the one that %s makes\n", c.At)
-	fmt.Fprintf(&b, "import %s\n", strings.Join(append(imports, "torch"), ", "))
+	fmt.Fprintf(&b, "import %s\n", strings.Join(imports, ", "))
 	b.WriteString(strings.Join(body, "\n"))
 	for _, t := range targets {
 		if t.Slot.Path == "torch" && t.Slot.Role == "global" {
-			b.WriteString("  # after the model is made. What must agree on all ranks keeps a generator of its own:\n" +
-				"DataLoader(..., generator=torch.Generator().manual_seed(0))  # " + c.At + ", if a sampler there draws from torch's")
+			b.WriteString("  # after the model is made\n# What must agree on all ranks needs a generator of its own. If the sampler at " + c.At + " draws from torch's:\n" +
+				"# DataLoader(..., generator=torch.Generator().manual_seed(0))")
 			break
 		}
 	}
@@ -309,5 +307,5 @@ func (c Case) baseSeed() string {
 			"# Make and seed it once, before the first pass."
 	}
 	return "# Seeding torch before each pass seeds all workers alike in each. Give the loader a generator that is made once:\n" +
-		"DataLoader(..., generator=torch.Generator().manual_seed(0))  # " + c.At
+		"# " + c.At + ": DataLoader(..., generator=torch.Generator().manual_seed(0))"
 }

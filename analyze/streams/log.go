@@ -109,10 +109,10 @@ func (l *log) unjoined(o observation) {
 	l.windows = max(l.windows, int(o.window)+1)
 	l.late = true
 	switch {
-	case o.when != after:
+	case o.when != after && o.when != found: // in the loop, or between two passes
 	case o.gap:
 		l.gaps++
-	case o.window > 0:
+	case o.window > 0: // seeded, or another object put in its place
 		l.broken++
 	}
 }

@@ -44,8 +44,8 @@ func (l *log) words(o observation, raw []byte) {
 		w = &wordsLog{}
 		l.others = w
 	}
-	if w.last != nil && o.when != found {
-		if n, ok := distance(w.last, state, o.micros); ok {
+	if w.last != nil {
+		if n, ok := distance(w.last, state, o.micros); ok && o.when != found {
 			l.joined(o, int32(len(w.chains)-1), w.at, w.at+n, w.seq)
 			w.at += n
 			w.chains[len(w.chains)-1].end = w.at

@@ -15,7 +15,11 @@ func (t *Timeline) Gap(l *Loader, tables []string) string {
 	procs := []*Process{l.Process}
 	unseen := map[int]bool{}
 	workers := map[int]bool{}
+	orphans := 0
 	for _, pass := range l.Passes {
+		if len(pass.Workers) == 0 {
+			orphans++
+		}
 		for _, w := range pass.Workers {
 			workers[w.Number] = true
 			switch {
@@ -52,6 +56,9 @@ func (t *Timeline) Gap(l *Loader, tables []string) string {
 	}
 	if len(unseen) > 0 {
 		gaps = append(gaps, fmt.Sprintf("%d of %d workers could not be watched from inside", len(unseen), len(workers)))
+	}
+	if orphans > 0 {
+		gaps = append(gaps, fmt.Sprintf("the workers of %d passes are not known", orphans))
 	}
 	slices.Sort(gaps)
 	return strings.Join(slices.Compact(gaps), "; ")

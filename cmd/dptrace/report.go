@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -66,6 +67,11 @@ trace is unreadable or incomplete. Findings win over 3.`,
 	f := cmd.Flags()
 	f.StringVar(&format, "format", "text", "form of the report: "+strings.Join(formats, " or "))
 	f.StringVar(&threshold, "fail-on", "proven", "exit with 1 at findings of this certainty or above: proven, likely, note or never")
+	for flag, values := range map[string][]string{"format": formats, "fail-on": slices.Sorted(maps.Keys(failOn))} {
+		if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+			panic(err) // the flag is defined above
+		}
+	}
 	return cmd
 }
 

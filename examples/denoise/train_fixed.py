@@ -2,6 +2,8 @@
 
 train.py with its bug repaired: each worker of each epoch gets a generator of its own.
 """
+import random
+
 import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset
@@ -36,9 +38,10 @@ class Heartbeats(Dataset):
 
 
 def seed_worker(worker_id):
-    info = torch.utils.data.get_worker_info()  # info.seed is another one in each worker and each pass
+    info = torch.utils.data.get_worker_info()
+    seeds = random.Random(info.seed)  # info.seed is another one in each worker and each pass
     bits = info.dataset.transform.rng.bit_generator
-    bits.state = type(bits)(info.seed).state
+    bits.state = type(bits)(seeds.getrandbits(63)).state
 
 
 def main():

@@ -40,6 +40,8 @@ const (
 
 	remember = 30 * time.Second
 
+	quiet = time.Second / 2 // without records, after which a process may have ended
+
 	strikes = 3 // looks at the same damage before a ring is given up: the hook may be in the middle of a store
 )
 

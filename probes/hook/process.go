@@ -1,8 +1,6 @@
 package hook
 
 import (
-	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -26,6 +24,7 @@ type source struct {
 	lastCost  traces.Overhead
 	hookErrs  uint64
 	quietFrom time.Time // the last look that found something
+	asked     time.Time // whether it has ended
 }
 
 // open finds out which process a new ring belongs to.
@@ -58,7 +57,7 @@ func isOwner(st probe.Stat, r *ring) bool {
 	if st.Ppid == r.ppid && r.ppid != 0 {
 		return true
 	}
-	maps, err := os.ReadFile("/proc/" + strconv.Itoa(int(st.Pid)) + "/maps") // its parent has ended, or never was its parent
+	maps, err := probe.ReadProc(st.Pid, "maps") // its parent has ended, or never was its parent
 	return err == nil && strings.Contains(string(maps), r.name)
 }
 
@@ -77,8 +76,11 @@ func (s *source) ended() bool {
 // tend takes what is new in one ring, and gives it back when its process has
 // ended. fill is how much of the ring was new.
 func (d *reader) tend(s *source, now time.Time) (fill float64) {
-	idle := d.ending || now.Sub(s.quietFrom) > time.Second/4
-	ended := idle && s.ended() // asked before reading: what it wrote last is read then
+	due := d.ending || now.Sub(s.quietFrom) > quiet && now.Sub(s.asked) > quiet
+	ended := due && s.ended() // asked before reading: what it wrote last is read then
+	if due {
+		s.asked = now
+	}
 	n, buf, err := s.drain(d.buf, func(r record) { d.take(s, r) })
 	d.buf = buf
 	if n > 0 {

@@ -29,7 +29,7 @@ type Procs struct {
 	alive map[identity]*Proc
 	// Of the processes that ended only these counts remain: a training may
 	// start and end millions of workers.
-	hooked, torch, unhooked int
+	torch, unhooked int
 }
 
 // NewProcs knows no process yet.
@@ -106,10 +106,7 @@ func (p *Procs) MarkHooked(pid int32, start uint64, torch bool) {
 	if known == nil {
 		return
 	}
-	if !known.Hooked {
-		known.Hooked = true
-		p.hooked++
-	}
+	known.Hooked = true
 	if torch && !known.Torch {
 		known.Torch = true
 		p.torch++
@@ -157,10 +154,10 @@ func (p *Procs) Forget(pid int32, start uint64) {
 	delete(p.alive, identity{pid, start})
 }
 
-// Count says how many processes there were, how many of them made a ring,
-// imported torch, and how many were Pythons in which the hook could not load.
-func (p *Procs) Count() (all, hooked, torch, unhooked int) {
+// Count says how many hooked processes imported torch, and how many were Pythons
+// in which the hook could not load.
+func (p *Procs) Count() (torch, unhooked int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return int(p.last), p.hooked, p.torch, p.unhooked
+	return p.torch, p.unhooked
 }

@@ -4,7 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
+	"io/fs"
+	"slices"
 	"strconv"
 	"time"
 
@@ -34,9 +35,35 @@ func (s Stat) Gone() bool { return s.State == 'Z' || s.State == 'X' || s.State =
 
 var errStat = errors.New("/proc/PID/stat is not as expected")
 
+// ReadProc reads /proc/PID/NAME. It is os.ReadFile without the attempts to put
+// the file under the runtime's poller, which cost more than the reading.
+func ReadProc(pid int32, name string) ([]byte, error) {
+	path := "/proc/" + strconv.Itoa(int(pid)) + "/" + name
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	defer func() { _ = unix.Close(fd) }()
+	b := make([]byte, 0, 1024)
+	for {
+		n, err := unix.Read(fd, b[len(b):cap(b)])
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil: // ESRCH: it has just ended
+			return nil, &fs.PathError{Op: "read", Path: path, Err: err}
+		case n == 0:
+			return b, nil
+		}
+		if b = b[:len(b)+n]; len(b) == cap(b) {
+			b = slices.Grow(b, len(b))
+		}
+	}
+}
+
 // ReadStat reads /proc/PID/stat.
 func ReadStat(pid int32) (Stat, error) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(int(pid)) + "/stat")
+	b, err := ReadProc(pid, "stat")
 	if err != nil {
 		return Stat{}, err
 	}

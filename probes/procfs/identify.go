@@ -46,7 +46,7 @@ func link(pid int32, name string) string {
 }
 
 func arguments(pid int32) []string {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(int(pid)) + "/cmdline")
+	b, err := probe.ReadProc(pid, "cmdline")
 	if err != nil || len(b) == 0 {
 		return nil
 	}
@@ -121,7 +121,7 @@ func (w *watcher) obstacle(p *process) string {
 	if flag := isolating(arguments(p.pid)); flag != "" {
 		return "started with " + flag + ", which ignores PYTHONPATH"
 	}
-	env, err := os.ReadFile("/proc/" + strconv.Itoa(int(p.pid)) + "/environ")
+	env, err := probe.ReadProc(p.pid, "environ")
 	if err != nil || len(env) == 0 && p.judgements < 2 {
 		return "" // another user's; or it is calling exec right now
 	}
@@ -160,7 +160,7 @@ func isolating(argv []string) string {
 
 // mapped tells which libraries a process has loaded.
 func mapped(pid int32) (torch, libpython bool) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(int(pid)) + "/maps")
+	b, err := probe.ReadProc(pid, "maps")
 	if err != nil {
 		return false, false
 	}

@@ -41,7 +41,7 @@ func (w *watcher) sample(p *process, st probe.Stat, now time.Time) {
 	}
 	if !now.Before(p.nextRollup) {
 		before := time.Now()
-		text, err := os.ReadFile("/proc/" + strconv.Itoa(int(p.pid)) + "/smaps_rollup")
+		text, err := probe.ReadProc(p.pid, "smaps_rollup")
 		cost := time.Since(before)
 		p.nextRollup = now.Add(time.Duration(float64(cost) / rollupShare))
 		if err == nil && rollup(text, &row) {

@@ -121,7 +121,7 @@ func pids() []int32 {
 // carriesHook tells whether the environment that pid was started with has our
 // hook on PYTHONPATH. The recorder's own helpers have not.
 func (w *watcher) carriesHook(pid int32) bool {
-	env, err := os.ReadFile("/proc/" + strconv.Itoa(int(pid)) + "/environ")
+	env, err := probe.ReadProc(pid, "environ")
 	return err == nil && strings.Contains(string(env), w.Hook)
 }
 

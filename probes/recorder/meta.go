@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -51,8 +50,9 @@ func (r *recording) writeBegin() {
 	_ = r.out.Flush() // counted by the writer
 }
 
-func (r *recording) writeEnd(status syscall.WaitStatus) {
-	r.meta("exit_code", strconv.Itoa(exitCode(status)))
+func (r *recording) writeEnd(how ending) {
+	r.meta("exit_code", strconv.Itoa(how.code()))
+	r.meta("target_cpu_ns", strconv.FormatInt(how.cpuNS, 10))
 	if r.left > 0 {
 		r.meta("left_running", strconv.Itoa(r.left))
 	}

@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 
 	"github.com/dptrace/dptrace/probes"
 	"github.com/dptrace/dptrace/probes/probe"
@@ -97,19 +96,12 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 		return 0, err
 	}
 	forwarding := signals.forward(t)
-	status := t.wait()
+	ended := t.wait()
 	forwarding.stop()
-	r.end(status)
+	r.end(ended)
 	signals.restore() // from here on Ctrl-C ends us as any other program
 	r.tell()
-	return exitCode(status), nil
-}
-
-func exitCode(status syscall.WaitStatus) int {
-	if status.Signaled() {
-		return exitSignal + int(status.Signal())
-	}
-	return status.ExitStatus()
+	return ended.code(), nil
 }
 
 // recording is what runs beside the target.
@@ -159,17 +151,17 @@ func (r *recording) stop() {
 }
 
 // end completes the trace.
-func (r *recording) end(status syscall.WaitStatus) {
-	e := traces.Exit{Head: now(), Code: int32(status.ExitStatus()), Source: "wait"}
-	if status.Signaled() {
-		e.Code, e.Signal = -1, int32(status.Signal())
+func (r *recording) end(how ending) {
+	e := traces.Exit{Head: now(), Code: int32(how.ExitStatus()), Source: "wait"}
+	if how.Signaled() {
+		e.Code, e.Signal = -1, int32(how.Signal())
 	}
 	if p, ok := r.procs.ByPid(int32(r.target.pid)); ok {
 		r.procs.Exit(r.out, p.Pid, p.Start, e)
 	}
 	r.stop()
 	r.left = alive(r.procs)
-	r.writeEnd(status)
+	r.writeEnd(how)
 	if err := r.out.Seal(); err != nil {
 		first, _, _ := strings.Cut(err.Error(), "\n") // one for each table
 		r.say("the trace is not complete: %s", first)
@@ -195,7 +187,7 @@ func (r *recording) tell() {
 	if r.Quiet {
 		return
 	}
-	_, _, torch, unhooked := r.procs.Count()
+	torch, unhooked := r.procs.Count()
 	switch {
 	case torch == 0 && unhooked > 0:
 		r.say("no Python process of this run that has our hook imported torch: there are no loaders to judge")

@@ -43,7 +43,7 @@ func newSession(trace string) (*session, error) {
 		err = os.Mkdir(s.spool, 0o700)
 	}
 	if err == nil {
-		err = shim.Unpack(s.hook, shim.Session{Spool: s.spool, Ring: hook.RingBytes, Rings: hook.Rings, Lock: lock, Debug: os.Getenv("DPTRACE_DEBUG") != ""})
+		err = shim.Unpack(s.hook, shim.Session{Spool: s.spool, Ring: hook.RingBytes, Rings: hook.Rings, Lock: lock})
 	}
 	if err != nil {
 		s.remove()

@@ -88,13 +88,29 @@ func readFull(fd int, b []byte) (n int, err error) {
 	return n, nil
 }
 
+// ending is how the target ended.
+type ending struct {
+	syscall.WaitStatus
+	cpuNS int64 // of it and of all its descendants that were waited for
+}
+
+// code is what a shell would show.
+func (e ending) code() int {
+	if e.Signaled() {
+		return exitSignal + int(e.Signal())
+	}
+	return e.ExitStatus()
+}
+
 // wait blocks until the target has ended.
-func (t *target) wait() syscall.WaitStatus {
-	var status syscall.WaitStatus
+func (t *target) wait() ending {
+	var e ending
+	var used syscall.Rusage
 	for {
-		_, err := syscall.Wait4(t.pid, &status, 0, nil)
-		if !errors.Is(err, syscall.EINTR) {
-			return status // an error is impossible: it is our child and nobody else waits for it
+		_, err := syscall.Wait4(t.pid, &e.WaitStatus, 0, &used)
+		if !errors.Is(err, syscall.EINTR) { // another error is impossible: it is our child and nobody else waits for it
+			e.cpuNS = used.Utime.Nano() + used.Stime.Nano()
+			return e
 		}
 	}
 }

@@ -13,6 +13,7 @@ type Run struct {
 	Dir   string
 	clock int64
 	procs uint32
+	parts []*Run
 }
 
 // NewRun begins a trace in a temporary folder.
@@ -25,6 +26,18 @@ func NewRun(t testing.TB) *Run {
 	r := &Run{W: w, Dir: dir, clock: 1e9}
 	r.Meta("command", `["python3","train.py"]`)
 	return r
+}
+
+// Part begins a part of the same trace, as another recorder would write it on
+// another host.
+func (r *Run) Part(t testing.TB, name string) *Run {
+	w, err := traces.Create(r.Dir, name, traces.Options{RunID: "run", BootID: "boot of " + name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Run{W: w, Dir: r.Dir, clock: r.clock}
+	r.parts = append(r.parts, p)
+	return p
 }
 
 // Meta writes one fact about the run.
@@ -40,8 +53,10 @@ func (r *Run) Seal() {
 
 // Open reads what was written.
 func (r *Run) Open(t testing.TB) *traces.Run {
-	if err := r.W.Close(); err != nil {
-		t.Fatal(err)
+	for _, part := range append(r.parts, r) {
+		if err := part.W.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	run, err := traces.Open(r.Dir)
 	if err != nil {

@@ -6,6 +6,7 @@ package ranks
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/dptrace/dptrace/analyze/detect"
@@ -31,11 +32,7 @@ func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.F
 	for _, g := range duplicate.Groups(t, s.Draws(t)) {
 		c := &comparison{Timeline: t, group: g, compared: map[duplicate.Key][]*streams.Draws{}}
 		j := c.judge()
-		check := g.Check(t, s, j)
-		if duplicate.Best(j.Hits) == finding.Note && c.sameSamples > 0 {
-			check.Status, check.Reason = finding.CannotTell, sameSamples
-		}
-		checks = append(checks, check)
+		checks = append(checks, g.Check(t, s, j))
 		if len(j.Hits) > 0 {
 			r := &duplicate.Report{Rule: id, Scope: reseed.Ranks, Timeline: t, Streams: s, Group: g, Hits: j.Hits}
 			findings = append(findings, r.Finding(c.text(j.Hits)))
@@ -137,7 +134,11 @@ func (c *comparison) compare(loaders []*timeline.Loader) {
 			}
 		}
 	}
-	for k, draws := range lists {
+	order := slices.SortedFunc(maps.Keys(lists), func(a, b at) int {
+		return cmp.Or(cmp.Compare(a.pass, b.pass), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Kind, b.Kind))
+	})
+	for _, k := range order {
+		draws := lists[k]
 		var cover, rare streams.Cover
 		ranks := map[int]bool{}
 		n := 0

@@ -34,6 +34,7 @@ func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.F
 			r := &duplicate.Report{Rule: id, DP: "DP1", Scope: reseed.Workers, Timeline: t, Streams: s, Group: g, Hits: j.Hits}
 			findings = append(findings, r.Finding(text(g, j.Hits)))
 		}
+		findings = append(findings, twins(s, g)...)
 	}
 	return findings, checks
 }

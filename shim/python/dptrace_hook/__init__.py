@@ -61,7 +61,10 @@ class Finder:
 
 def perform(action, module):
     """Runs one of our functions on a freshly imported module; fails open."""
-    from . import guard
+    try:
+        from . import guard
+    except ImportError:  # our folder has been removed under a living process
+        return
     try:
         home, function = action.split(".")
         getattr(__import__(__name__ + "." + home, fromlist=[home]), function)(module)

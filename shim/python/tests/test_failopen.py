@@ -200,8 +200,7 @@ class FailOpen(HookTest):
             """
         plain, hooked = self.run_program(program, hooked=False), self.run_program(program)
         self.assertEqual(hooked[:2], plain[:2])
-        numpy = versions("numpy")
-        if numpy >= (2, 4):
-            self.assertIn("False", plain[1].splitlines()[-1], "this numpy was said to load numpy.random lazily")
+        if versions("numpy") >= (2, 4):  # loads it at first use; the first use may not be ours
+            self.assertEqual(plain[1].splitlines()[-1], "False")
         new = {m.split(".")[0] for m in set(ast.literal_eval(hooked[2])) - set(ast.literal_eval(plain[2]))}
         self.assertLessEqual(new, {"dptrace_hook", "sitecustomize", "mmap", "json", "_json"}, "modules that only the hook loads")

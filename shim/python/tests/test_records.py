@@ -239,6 +239,7 @@ class Children(HookTest):
             def work():
                 np.random.uniform(size=3)
             if __name__ == "__main__":
+                np.random.seed(1)  # numpy >= 2.4 loads its generator at first use
                 pid = os.fork()
                 if not pid:
                     np.random.uniform(size=3)

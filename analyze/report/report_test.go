@@ -1,0 +1,310 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dptrace/dptrace/analyze"
+	"github.com/dptrace/dptrace/analyze/finding"
+	"github.com/dptrace/dptrace/analyze/timeline"
+	"github.com/dptrace/dptrace/traces"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files of testdata")
+
+// results are the cases: each is printed as text (NAME.txt), for a terminal
+// (NAME.tty.txt) and as JSON (NAME.json).
+var results = map[string]func() *analyze.Result{
+	"clean":   clean,
+	"found":   found,
+	"gaps":    gaps,
+	"hostile": hostile,
+	"nothing": nothing,
+}
+
+func TestGolden(t *testing.T) {
+	for name, make := range results {
+		t.Run(name, func(t *testing.T) {
+			r := make()
+			var plain, tty, document bytes.Buffer
+			if err := Text(&plain, r, Options{}); err != nil {
+				t.Fatal(err)
+			}
+			if err := Text(&tty, r, Options{Width: 80, Color: true, Unicode: true}); err != nil {
+				t.Fatal(err)
+			}
+			if err := JSON(&document, r); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, name+".txt", plain.Bytes())
+			golden(t, name+".tty.txt", tty.Bytes())
+			golden(t, name+".json", document.Bytes())
+		})
+	}
+}
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("%v (make it with -update, and read it)", err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}
+
+func TestShortWhereLittleIsWrong(t *testing.T) {
+	for _, name := range []string{"clean", "gaps", "nothing"} {
+		var text bytes.Buffer
+		if err := Text(&text, results[name](), Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(text.String(), "\n"); n > 25 {
+			t.Errorf("%s: %d lines, want at most 25", name, n)
+		}
+	}
+}
+
+func TestPlainTextIsASCIIWithoutEscapes(t *testing.T) {
+	for name, make := range results {
+		var text bytes.Buffer
+		if err := Text(&text, make(), Options{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range text.String() {
+			if c > '~' && c != 'é' || c < ' ' && c != '\n' { // é: of the user's file name
+				t.Errorf("%s: character %q", name, c)
+			}
+		}
+	}
+}
+
+// TestControlCharacters: what a trace says can neither move the cursor nor
+// colour the screen.
+func TestControlCharacters(t *testing.T) {
+	var text bytes.Buffer
+	if err := Text(&text, hostile(), Options{Unicode: true}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range "\x1b\r\b\x07\u202e\x9b" {
+		if strings.ContainsRune(text.String(), c) {
+			t.Errorf("%q went through", c)
+		}
+	}
+}
+
+func TestJSONKeys(t *testing.T) {
+	var b bytes.Buffer
+	if err := JSON(&b, found()); err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]json.RawMessage
+	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"schema", "trace", "run", "findings", "checks", "lost", "overhead"} {
+		if got[key] == nil {
+			t.Errorf("no key %q", key)
+		}
+	}
+	if len(got) != 7 {
+		t.Errorf("%d keys, want 7: the schema is a promise", len(got))
+	}
+}
+
+func TestFails(t *testing.T) {
+	r := &analyze.Result{Findings: []finding.Finding{{Certainty: finding.Likely}, {Certainty: finding.Note}}}
+	for _, c := range []struct {
+		atLeast finding.Certainty
+		want    bool
+	}{{finding.Note, true}, {finding.Likely, true}, {finding.Proven, false}, {finding.Proven + 1, false}} {
+		if got := Fails(r, c.atLeast); got != c.want {
+			t.Errorf("Fails(%v) = %v, want %v", c.atLeast, got, c.want)
+		}
+	}
+}
+
+func TestIncomplete(t *testing.T) {
+	part := &traces.Part{Name: "host-1", Sealed: true}
+	for _, c := range []struct {
+		name string
+		run  traces.Run
+		want int
+	}{
+		{"sealed", traces.Run{Parts: []*traces.Part{part}}, 0},
+		{"cut", traces.Run{Parts: []*traces.Part{part, {Name: "host-2"}}}, 1},
+		{"torn", traces.Run{Parts: []*traces.Part{part}, Problems: []traces.Problem{{Part: part, Kind: traces.Torn}}}, 1},
+		{"a newer table only", traces.Run{Parts: []*traces.Part{part}, Problems: []traces.Problem{{Part: part, Kind: traces.Newer}}}, 0},
+	} {
+		if got := Incomplete(&analyze.Result{Run: &c.run}); len(got) != c.want {
+			t.Errorf("%s: %q, want %d lines", c.name, got, c.want)
+		}
+	}
+}
+
+func TestWrap(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want []string
+	}{
+		{"", []string{""}},
+		{"one two three", []string{"one two", "three"}},
+		{"  indented text is kept", []string{"  indented", "  text is", "  kept"}},
+		{"averylongword and", []string{"averylongword", "and"}},
+		{"a\n\nb", []string{"a", "", "b"}},
+		{"été été été", []string{"été été", "été"}},
+	} {
+		if diff := cmp.Diff(c.want, wrap(c.text, 10)); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", c.text, diff)
+		}
+	}
+}
+
+// program is a run of one process with a training loader, and perhaps more.
+type program struct {
+	part    *traces.Part
+	builder *timeline.Builder
+}
+
+const second = int64(1e9)
+
+func newProgram(command string, sealed bool) *program {
+	p := &program{&traces.Part{Name: "node-77", Trace: "run.dptrace", Sealed: sealed}, timeline.NewBuilder()}
+	p.add("meta", []traces.Meta{{Head: head(0, 0), Key: "command", Value: command}, {Head: head(0, 0), Key: "exit_code", Value: "0"}})
+	return p
+}
+
+func head(proc uint32, seconds float64) traces.Head {
+	return traces.Head{TsNS: second + int64(seconds*float64(second)), Proc: proc}
+}
+
+func (p *program) add(table string, rows any) {
+	p.builder.Add(traces.Batch{Part: p.part, Table: table, Rows: rows})
+}
+
+func (p *program) python(torch string) {
+	p.add("process", []traces.Process{{Head: head(1, 0), Pid: 78, Kind: "target", Hook: "on", Cwd: "/home/u", Python: "3.11.2", Torch: torch, Rank: -1}})
+}
+
+// loader with passes of 11 deliveries, 0.1 s apart; next() takes wait seconds.
+func (p *program) loader(n uint32, file string, workers int32, passes uint32, wait float64, steps bool) {
+	p.add("loader", []traces.Loader{{Head: head(1, 0.5), Loader: n, NumWorkers: workers, Length: 44, BatchSize: 4, File: file, Line: int32(10 * n)}})
+	var rows []traces.BatchNext
+	var done uint64
+	for pass := range passes {
+		for batch := range uint32(11) {
+			at := 1 + 1.2*float64(pass) + 0.1*float64(batch)
+			r := traces.BatchNext{Head: head(1, at), Loader: n, Pass: pass, Batch: batch, Status: "ok", Grad: steps, CallNS: head(1, at-wait).TsNS}
+			if steps {
+				r.Steps, r.Optimizer = done, 1
+				done++
+			}
+			rows = append(rows, r)
+		}
+		rows = append(rows, traces.BatchNext{Head: head(1, 1+1.2*float64(pass)+1.1), Loader: n, Pass: pass, Status: "stop", Steps: done, Optimizer: min(uint32(done), 1)})
+	}
+	p.add("batch_next", rows)
+}
+
+func (p *program) result(problems ...traces.Problem) *analyze.Result {
+	run := &traces.Run{Parts: []*traces.Part{p.part}, Problems: problems}
+	return &analyze.Result{Run: run, Timeline: p.builder.Build(problems), Overhead: analyze.Overhead{Percent: 0.417, Method: "(hook + recorder) / program, CPU time"}}
+}
+
+func clean() *analyze.Result {
+	p := newProgram(`["python","train.py","--epochs","2"]`, true)
+	p.python("2.15.0")
+	p.loader(1, "/home/u/train.py", 4, 2, 0.002, true)
+	p.loader(2, "/data/donnée.py", 0, 2, 0, false)
+	r := p.result()
+	r.Checks = []finding.Check{
+		{Rule: "rng-duplicate-workers", Loader: 1, Status: finding.Clean, Reason: "8 streams, all distinct"},
+		{Rule: "rng-duplicate-workers", Loader: 2, Status: finding.CannotTell, Reason: "nothing random, or a generator that dptrace cannot reach"},
+		{Rule: "rng-duplicate-epochs", Loader: 1, Status: finding.Clean, Reason: "8 streams, all distinct"},
+		{Rule: "rng-duplicate-epochs", Loader: 2, Status: finding.CannotTell, Reason: "nothing random, or a generator that dptrace cannot reach"},
+		{Rule: "rng-duplicate-ranks", Loader: 1, Status: finding.CannotTell, Reason: "one rank"},
+		{Rule: "rng-duplicate-ranks", Loader: 2, Status: finding.CannotTell, Reason: "one rank"},
+	}
+	return r
+}
+
+func found() *analyze.Result {
+	p := newProgram(`["torchrun","--nproc_per_node","2","train.py"]`, true)
+	p.python("1.13.1")
+	p.loader(1, "/home/u/train.py", 2, 2, 0.04, true)
+	r := p.result()
+	at := finding.Loader{ID: 1, At: "train.py:10", Role: "train"}
+	fix := "def seed_worker(worker_id):\n    info = torch.utils.data.get_worker_info()\n    info.dataset.transform.rng.bit_generator.state = np.random.default_rng(info.seed).bit_generator.state  # long on purpose\n\nDataLoader(..., worker_init_fn=seed_worker)"
+	replay := "To see them by hand: g = np.random.PCG64(); g.state = {…}; g.random_raw(3)."
+	r.Findings = []finding.Finding{
+		{Rule: "rng-duplicate-workers", DP: "DP1", Certainty: finding.Proven, Loader: at, Proof: "hook",
+			Title: "Both workers draw the same random numbers from dataset.transform.rng, in both passes",
+			Evidence: []finding.Evidence{
+				{Text: "dataset.transform.rng: worker 0 in pass 0 and worker 1 in pass 0 drew the same 96 outputs of 64 bits.", Refs: []finding.Ref{{Part: "node-77", Table: "rng_state", Seq: 3}, {Part: "node-77", Table: "rng_state", Seq: 39}}},
+				{Text: replay},
+			},
+			Cost: "96 distinct of 384 drawn", Fix: fix, Verify: "Record again.", NotABugIf: "you want the k-th sample of each worker to be augmented alike."},
+		{Rule: "rng-duplicate-epochs", DP: "DP1", Certainty: finding.Likely, Loader: at, Proof: "hook",
+			Title:    "Pass 1 draws the random numbers of pass 0 again",
+			Evidence: []finding.Evidence{{Text: "dataset.transform.rng: worker 0 in pass 0 and worker 0 in pass 1 drew the same 96 outputs of 64 bits."}, {Text: replay}},
+			Cost:     "1 of 2 passes repeats an earlier one", Fix: fix, Verify: "Record again.", NotABugIf: "every pass is meant to see the same augmentations."},
+		{Rule: "rng-duplicate-ranks", Certainty: finding.Note, Loader: at, Proof: "hook", Title: "Ranks 0 and 1 draw alike in fewer than half of their fetches"},
+	}
+	r.Checks = []finding.Check{
+		{Rule: "rng-duplicate-workers", Loader: 1, Status: finding.Found, Reason: "the same numbers from dataset.transform.rng"},
+		{Rule: "rng-duplicate-epochs", Loader: 1, Status: finding.Found, Reason: "the same numbers from dataset.transform.rng"},
+		{Rule: "rng-duplicate-ranks", Loader: 1, Status: finding.CannotTell, Reason: "one rank"},
+	}
+	return r
+}
+
+// gaps is a recording that was cut, damaged and partly blind.
+func gaps() *analyze.Result {
+	p := newProgram(`["bash","run.sh"]`, false)
+	p.python("2.15.0")
+	p.add("process", []traces.Process{
+		{Head: head(2, 0), Pid: 90, Kind: "other", Hook: "none", Cmdline: "bash run.sh", Rank: -1},
+		{Head: head(3, 1), Pid: 91, Kind: "python", Hook: "off", Cmdline: "python3 -I tool.py " + strings.Repeat("x", 100), Rank: -1},
+		{Head: head(4, 1), Pid: 92, Kind: "python", Hook: "off", Cmdline: "python3 a.py", Note: "spool is full", Rank: -1},
+	})
+	p.loader(1, "/home/u/train.py", 2, 1, 0.01, true)
+	r := p.result(traces.Problem{Part: p.part, Table: "rng_state", Segment: "rng_state-0.arrow", Offset: 4096, Kind: traces.Torn, Text: "ends in the middle of a message", LostRows: -1})
+	r.Checks = []finding.Check{{Rule: "rng-duplicate-workers", Loader: 1, Status: finding.CannotTell, Reason: "the recording was cut before the program ended"}}
+	r.Lost = []analyze.Loss{
+		{Source: "hook", Table: "rng_state", Count: 12, Reason: "ring full"},
+		{Source: "trace", Table: "rng_state", Reason: "torn: ends in the middle of a message"},
+	}
+	r.Overhead = analyze.Overhead{Percent: -1, Method: "the program's CPU time was not sampled"}
+	return r
+}
+
+func hostile() *analyze.Result {
+	p := newProgram(`["python","\u001b[2Jtrain.py\r\b\u0007"]`, true)
+	p.python("3\x9b\xff\u202e")
+	p.loader(1, "/tmp/\x1b[31m.py", 2, 1, 0.01, true)
+	r := p.result()
+	r.Findings = []finding.Finding{{Rule: "x", Certainty: finding.Proven, Title: "\x1b]0;title\x07", Fix: "a\r\n\x1b[2J", Evidence: []finding.Evidence{{Text: "\u202eright to left\ttab"}}}}
+	return r
+}
+
+// nothing is a program without torch.
+func nothing() *analyze.Result {
+	p := newProgram(`["python","hello.py"]`, true)
+	p.python("")
+	return p.result()
+}
