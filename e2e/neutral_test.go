@@ -45,7 +45,7 @@ func TestNeutralCanFail(t *testing.T) {
 		command := []string{p.Path, "loaders.py", kind}
 		plain := run(t, "neutral", command...)
 		trace := filepath.Join(t.TempDir(), "run.dptrace")
-		drawn := run(t, "neutral", append([]string{buildDrawing(t), "record", "--quiet", "-o", trace, "--"}, command...)...)
+		drawn := runRecorded(t, buildDrawing(t), "neutral", trace, command)
 		if plain.code != 0 || drawn.code != 0 {
 			t.Fatalf("exits %d, and %d with a hook that draws:\n%s", plain.code, drawn.code, drawn.tail())
 		}

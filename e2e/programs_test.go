@@ -73,21 +73,21 @@ func (c testCase) command(p interpreter, program string) []string {
 
 var (
 	workerInit = regexp.MustCompile(`worker_init_fn=\w+`)
-	definition = regexp.MustCompile(`(?m)^def (\w+)\(`)
+	// A printed fix is a function and how the DataLoader gets it.
+	printed = regexp.MustCompile(`(?s)^(def .*?)\n+DataLoader\(.*(worker_init_fn=\w+)`)
 )
 
-// testFix puts the printed fix in at the program's "# FIX" line, names it in its
-// DataLoader, and records again: nothing must be left.
+// testFix puts the printed function in at the program's "# FIX" line and its name
+// into its DataLoader, and records again: nothing must be left.
 func (c testCase) testFix(t *testing.T, p interpreter, r report) {
 	t.Helper()
-	fix := ""
+	var fix []string
 	for _, f := range r.Findings {
-		if f.Certainty != "note" && definition.MatchString(f.Fix) {
-			fix = f.Fix
+		if fix = printed.FindStringSubmatch(f.Fix); f.Certainty != "note" && fix != nil {
 			break
 		}
 	}
-	if fix == "" {
+	if fix == nil {
 		t.Fatalf("no finding prints a function as its fix: %+v", r.Findings)
 	}
 	source, err := os.ReadFile(filepath.Join("programs", c.program))
@@ -98,8 +98,8 @@ func (c testCase) testFix(t *testing.T, p interpreter, r report) {
 	if !strings.Contains(text, "\n# FIX\n") || !workerInit.MatchString(text) {
 		t.Fatalf("%s has no place for a fix", c.program)
 	}
-	text = strings.Replace(text, "\n# FIX\n", "\n"+fix+"\n\n", 1)
-	text = workerInit.ReplaceAllString(text, "worker_init_fn="+definition.FindStringSubmatch(fix)[1])
+	text = strings.Replace(text, "\n# FIX\n", "\n"+fix[1]+"\n\n\n", 1)
+	text = workerInit.ReplaceAllString(text, fix[2])
 	folder := t.TempDir()
 	if err := os.CopyFS(folder, os.DirFS("programs")); err != nil {
 		t.Fatal(err)
@@ -109,9 +109,9 @@ func (c testCase) testFix(t *testing.T, p interpreter, r report) {
 	}
 	recorded, repaired := record(t, folder, c.command(p, c.program)...)
 	if recorded.code != 0 {
-		t.Fatalf("with the printed fix the program exits %d:\n%s\n%s", recorded.code, fix, recorded.tail())
+		t.Fatalf("with the printed fix the program exits %d:\n%s\n%s", recorded.code, fix[1], recorded.tail())
 	}
 	for _, alarm := range repaired.alarms(nil) {
-		t.Errorf("with the printed fix there is still %s\n%s", alarm, fix)
+		t.Errorf("with the printed fix there is still %s\n%s", alarm, fix[1])
 	}
 }

@@ -81,6 +81,12 @@ func python(t *testing.T) interpreter {
 	return interpreter{}
 }
 
+// old says whether this is torch < 1.9.
+func (p interpreter) old() bool {
+	is, err := versionHolds(p.Torch, "<1.9")
+	return is && err == nil
+}
+
 // can says whether a module can be imported.
 func (p interpreter) can(module string) bool {
 	return exec.Command(p.Path, "-W", "ignore", "-c", "import "+module).Run() == nil
@@ -103,6 +109,25 @@ func (r result) tail() string {
 // run runs a command in a folder. Its process group is killed after the limit.
 func run(t *testing.T, folder string, command ...string) result {
 	t.Helper()
+	// torch 1.8 hangs at exit now and then, in ~Engine() waiting for a thread
+	// that is no more: also without dptrace.
+	if p, err := findPython(); err == nil && p.old() && command[0] != dptrace {
+		for range 2 {
+			if r, done := try(t, limit/5, folder, command); done {
+				return r
+			}
+		}
+	}
+	r, done := try(t, limit, folder, command)
+	if !done {
+		t.Fatalf("%s: not done after %v\n%s", strings.Join(command, " "), limit, r.tail())
+	}
+	return r
+}
+
+// try is one attempt; false: it took longer than the limit.
+func try(t *testing.T, limit time.Duration, folder string, command []string) (result, bool) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
@@ -114,11 +139,8 @@ func run(t *testing.T, folder string, command ...string) result {
 	c.WaitDelay = 10 * time.Second
 	err := c.Run()
 	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
+	if err != nil && ctx.Err() == nil && !errors.As(err, &exit) {
 		t.Fatalf("%s: %v\n%s", strings.Join(command, " "), err, stderr.String())
 	}
-	if ctx.Err() != nil {
-		t.Fatalf("%s: not done after %v\n%s", strings.Join(command, " "), limit, result{stderr: stderr.String()}.tail())
-	}
-	return result{c.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+	return result{c.ProcessState.ExitCode(), stdout.String(), stderr.String()}, ctx.Err() == nil
 }

@@ -50,7 +50,8 @@ func Rows[T any](r *Run) iter.Seq2[*Part, T] {
 	name := tableOfType[reflect.TypeFor[T]()].name
 	return func(yield func(*Part, T) bool) {
 		stop := errors.New("stop")
-		r.Each([]string{name}, func(b Batch) error {
+		// The only error is our own: what cannot be read is in r.Problems.
+		_ = r.Each([]string{name}, func(b Batch) error {
 			for _, row := range b.Rows.([]T) {
 				if !yield(b.Part, row) {
 					return stop

@@ -49,7 +49,7 @@ func openStored(p *Part, table string, files segmentFiles) (*stored, *Problem) {
 		return problem(idxSuffix, Missing, "no index, without it nothing of the segment can be trusted")
 	}
 	if !files.data {
-		s.next() // the schema's record, which counts no rows
+		_, _ = s.next() // the schema's record, which counts no rows
 		return problem(segmentSuffix, Missing, "only its index is there")
 	}
 	f, err := os.Open(filepath.Join(p.Dir, files.name+segmentSuffix))

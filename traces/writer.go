@@ -310,8 +310,7 @@ func (w *Writer) end(seal bool) error {
 		}
 	}
 	w.closed = true
-	w.enc.zstd.Close()
-	return err
+	return errors.Join(err, w.enc.zstd.Close())
 }
 
 func (w *Writer) appendSeal() {

@@ -11,7 +11,7 @@ import (
 )
 
 // Tables is what all three rules read; a gap in one of them is never clean.
-var Tables = []string{"process", "loader", "pass", "worker", "batch_fetch", "batch_next", "rng_slot", "rng_state"}
+var Tables = []string{"process", "loader", "pass", "worker", "batch_put", "batch_fetch", "batch_next", "rng_slot", "rng_state"}
 
 // Judged is what a rule can say about one loader.
 type Judged struct {
@@ -41,6 +41,8 @@ func (g *Group) Check(t *timeline.Timeline, s *streams.Streams, j Judged) findin
 	switch unfollowed, near := g.left(); {
 	case len(gaps) > 0:
 		c.Reason = strings.Join(gaps, "; ")
+	case s.Nameless > 0:
+		c.Reason = fmt.Sprintf("%d states are of generators whose names were lost", s.Nameless)
 	case near > 0:
 		c.Reason = fmt.Sprintf("records were lost next to %d fetches", near)
 	case unfollowed > 0:

@@ -39,14 +39,13 @@ type Target struct {
 
 // Case is what is to be repaired.
 type Case struct {
-	Scope      Scope
-	At         string // file:line of DataLoader(...)
-	Targets    []Target
-	Main       bool   // no workers
-	Init       string // worker_init_fn so far; "" none
-	SameBase   bool   // the base seeds are the same in the passes that agree
-	Generator  bool   // DataLoader(generator=...) was given
-	Persistent bool
+	Scope     Scope
+	At        string // file:line of DataLoader(...)
+	Targets   []Target
+	Main      bool   // no workers
+	Init      string // worker_init_fn so far; "" none
+	SameBase  bool   // the base seeds are the same in the passes that agree
+	Generator bool   // DataLoader(generator=...) was given
 }
 
 // Code writes the repair.
@@ -172,7 +171,7 @@ func (c Case) inWorkers(targets []Target) string {
 	if c.Scope == Ranks {
 		arguments, given = "rank, "+arguments, ", torch.distributed.get_rank()"+given
 		source = `"%d %d" % (info.seed, rank)`
-		about += ", but may be the same on all ranks"
+		about = "  # info.seed tells workers and passes apart"
 	}
 	body, imports := seeding(targets, source, "info.dataset", "collate_fn")
 	var b strings.Builder

@@ -120,7 +120,7 @@ def seed_worker(collate_fn, worker_id):
 def seed_worker(rank, worker_id):
     import random, torch
     info = torch.utils.data.get_worker_info()
-    seeds = random.Random("%d %d" % (info.seed, rank))  # info.seed is another one in each worker and each pass, but may be the same on all ranks
+    seeds = random.Random("%d %d" % (info.seed, rank))  # info.seed tells workers and passes apart
     torch.manual_seed(seeds.getrandbits(63))
 
 # train.py:88: DataLoader(..., worker_init_fn=functools.partial(seed_worker, torch.distributed.get_rank()))`},

@@ -68,6 +68,9 @@ func (s *Streams) Draws(t *timeline.Timeline) []*Draws {
 				s.drawn = append(s.drawn, s.of(w, l))
 			}
 		})
+		for _, p := range s.parts {
+			s.Nameless += p.nameless
+		}
 		s.parts = nil
 	})
 	return s.drawn

@@ -42,6 +42,8 @@ type Streams struct {
 	keys    *keyStore
 	// Exhausted: the budget ended before everything was compared.
 	Exhausted bool
+	// Nameless counts states of generators whose names are not in the trace.
+	Nameless int
 }
 
 // New is an empty Streams that may step so many blocks.
@@ -50,13 +52,12 @@ func New(budget int64) *Streams {
 }
 
 type partLogs struct {
-	slots map[slotKey]*Slot
-	logs  map[logKey]*log
-	next  uint64                         // seq that comes next in rng_state
-	hole  uint64                         // how many gaps were met so far
-	raws  map[uint32]map[rng.ID]*rng.Key // whole blocks, by process
-	// Nameless counts states whose generator's row is not in the trace.
-	nameless int
+	slots    map[slotKey]*Slot
+	logs     map[logKey]*log
+	next     uint64                         // seq that comes next in rng_state
+	hole     uint64                         // how many gaps were met so far
+	raws     map[uint32]map[rng.ID]*rng.Key // whole blocks, by process
+	nameless int                            // states without a slot
 }
 
 type slotKey struct{ proc, slot uint32 }

@@ -100,7 +100,8 @@ func (t *Timeline) loaders(pr *procRows, p *Process) {
 	for _, n := range slices.Sorted(maps.Keys(passes)) {
 		object := objects[n]
 		if object == nil { // its row is lost
-			object = &traces.Loader{Head: traces.Head{Proc: p.Proc}, Loader: n, Length: -1, BatchSize: -1, NumWorkers: -1}
+			object = &traces.Loader{Head: traces.Head{Proc: p.Proc}, Loader: n, Length: -1, BatchSize: -1, NumWorkers: -1,
+				Iterable: true} // the kind with more excuses
 		}
 		l := p.loader(object)
 		mine := passes[n]
@@ -110,8 +111,12 @@ func (t *Timeline) loaders(pr *procRows, p *Process) {
 		}
 	}
 	assignRoles(p)
+	blind := t.incomplete(p, []string{"batch_next", "batch_put"})
 	for _, l := range p.Loaders {
 		markAbandoned(l)
+		for _, pass := range l.Passes {
+			pass.Blind = blind
+		}
 	}
 }
 
@@ -163,7 +168,6 @@ func (ps *passRows) build(l *Loader, number int) *Pass {
 		p.Delivered = max(p.Delivered, int(ps.end.Delivered))
 		p.End = max(p.End, ps.end.TsNS)
 	}
-	ps.order.close()
 	p.Order = ps.order
 	return p
 }

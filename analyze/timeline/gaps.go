@@ -64,6 +64,22 @@ func (t *Timeline) Gap(l *Loader, tables []string) string {
 	return strings.Join(slices.Compact(gaps), "; ")
 }
 
+// incomplete tells whether rows of some tables are lost that concern a process
+// itself, not its workers.
+func (t *Timeline) incomplete(p *Process, tables []string) bool {
+	if len(p.LostRecords) > 0 || !p.Part.Sealed { // the last rows of some tables may be missing
+		return true
+	}
+	for _, r := range t.lost[p.Part] {
+		if r.Proc == 0 && r.Count > 0 && (r.Table == "" || slices.Contains(tables, r.Table)) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(t.problems, func(x traces.Problem) bool {
+		return x.Part == p.Part && x.LostRows != 0 && slices.Contains(tables, x.Table)
+	})
+}
+
 func or(a, b string) string {
 	if a != "" {
 		return a

@@ -3,11 +3,9 @@ package timeline
 // Order is what is kept of the samples that one pass handed out: enough to say
 // whether two passes handed out the same ones.
 type Order struct {
-	Samples uint64
-	first   []uint64 // hash of each of the first batches
-	set     uint64   // sum of hashed indices: the same in any order
-	open    uint64   // hash of the batch that rows are still coming for
-	batch   int64    // its number, -1 none
+	samples uint64
+	set     uint64               // sum of hashed indices: the same in any order
+	first   [orderBatches]uint64 // of each of the first batches, hash of its first row; 0: not seen
 }
 
 // orderBatches is how many batches are kept one by one.
@@ -17,35 +15,25 @@ func (o *Order) add(batch uint32, first uint32, indices []int64, keys string) {
 	if len(indices) == 0 && keys == "" {
 		return
 	}
-	if o.Samples == 0 {
-		o.batch = -1
-	}
-	if int64(batch) != o.batch || first == 0 {
-		o.close()
-		o.batch = int64(batch)
-	}
+	var row uint64
 	for _, i := range indices {
 		h := mix(uint64(i))
 		o.set += h
-		o.open = mix(o.open ^ h)
-		o.Samples++
+		o.samples++
+		row = mix(row ^ h)
 	}
 	if len(indices) == 0 {
 		h := uint64(14695981039346656037) // FNV-1a
 		for i := range len(keys) {
 			h = (h ^ uint64(keys[i])) * 1099511628211
 		}
-		o.set += mix(h)
-		o.open = mix(o.open ^ h)
-		o.Samples++
+		row = mix(h)
+		o.set += row
+		o.samples++
 	}
-}
-
-func (o *Order) close() {
-	if o.batch >= 0 && len(o.first) < orderBatches {
-		o.first = append(o.first, o.open)
+	if first == 0 && batch < orderBatches {
+		o.first[batch] = row | 1
 	}
-	o.open, o.batch = 0, -1
 }
 
 // mix is the finalizer of splitmix64.
@@ -56,24 +44,34 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// Known tells whether the handed out samples were seen and have indices.
-func (o *Order) Known() bool { return o.Samples > 0 }
+// Samples tells whether two passes handed out the same samples.
+type Samples int
 
-// Same tells whether two passes handed out the same samples: all of them in any
-// order, or the same in each of the first batches (a pass that is broken off
-// was ahead of its deliveries by an unknown number of batches).
-func (o *Order) Same(p *Order) bool {
-	if !o.Known() || !p.Known() {
-		return false
+const (
+	SamplesUnknown Samples = iota // an IterableDataset, or the rows are lost
+	SamplesDiffer
+	SamplesSame
+)
+
+// Compare two passes. They are the same if they have all samples in common, in
+// any order, or begin with the same batches (a pass that is broken off was ahead
+// of its deliveries by an unknown number of them).
+func (o *Order) Compare(p *Order) Samples {
+	if o.samples == 0 || p.samples == 0 {
+		return SamplesUnknown
 	}
-	if o.Samples == p.Samples && o.set == p.set {
-		return true
+	if o.samples == p.samples && o.set == p.set {
+		return SamplesSame
 	}
-	n := min(len(o.first), len(p.first))
-	for i := range n {
-		if o.first[i] != p.first[i] {
-			return false
+	result := SamplesUnknown
+	for i, a := range o.first {
+		switch b := p.first[i]; {
+		case a == 0 || b == 0:
+		case a != b:
+			return SamplesDiffer
+		default:
+			result = SamplesSame
 		}
 	}
-	return n > 0
+	return result
 }

@@ -103,6 +103,7 @@ type Pass struct {
 	Delivered  int
 	Exhausted  bool
 	Abandoned  bool // ended early: not compared with other passes
+	Blind      bool // rows that tell the role and the samples are lost: what they would excuse cannot be excluded
 	BaseSeed   int64
 	Seeded     bool // BaseSeed is known
 	Begin      int64

@@ -1,7 +1,5 @@
 """Drawn now and then only: the wait before a second try to read a file, in one fetch of many."""
 # e2e
-#   check: rng-duplicate-workers clean
-#   check: rng-duplicate-epochs clean
 import random
 
 import torch

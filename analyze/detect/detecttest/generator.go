@@ -117,3 +117,17 @@ func (g *Gen) state() (pos int64, id, raw []byte) {
 	}
 	return int64(m.Pos), id, m.Encode()
 }
+
+// Next draws n raw outputs.
+func (g *Gen) Next(n int) []uint64 {
+	var out []uint64
+	for range n {
+		switch t := g.g.(type) {
+		case *rng.MT19937:
+			out = append(out, uint64(t.Uint32()))
+		case interface{ Uint64() uint64 }:
+			out = append(out, t.Uint64())
+		}
+	}
+	return out
+}

@@ -115,6 +115,8 @@ func certainty(a, b *streams.Draws) finding.Certainty {
 		return 0 // rng-duplicate-workers
 	case p.Role == timeline.Eval || q.Role == timeline.Eval:
 		return finding.Note // an evaluation with fixed seeds
+	case p.Role != timeline.Train && p.Blind || q.Role != timeline.Train && q.Blind:
+		return finding.Note // it may be one
 	case p.Role != timeline.Train || q.Role != timeline.Train || a.Ordering || b.Ordering:
 		return finding.Likely
 	}

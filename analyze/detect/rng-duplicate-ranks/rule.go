@@ -164,15 +164,20 @@ func (c *comparison) certainty(a, b *streams.Draws) finding.Certainty {
 	if p.Loader.Rank() == q.Loader.Rank() || !timeline.Together(p.Loader.Process, q.Loader.Process) {
 		return 0
 	}
-	relation := c.Relation(p.Loader.Process, q.Loader.Process)
+	relation, blind := c.Relation(p.Loader.Process, q.Loader.Process), p.Blind || q.Blind
+	samples := p.Order.Compare(&q.Order)
 	switch {
 	case relation == timeline.Apart:
 		return 0 // parts of one replica get the same data, and must
-	case p.Order.Same(&q.Order):
+	case samples == timeline.SamplesSame:
 		c.sameSamples++
 		return finding.Note
+	case samples == timeline.SamplesUnknown && blind:
+		return finding.Note // they may be the same
 	case p.Role == timeline.Eval || q.Role == timeline.Eval:
 		return finding.Note
+	case (p.Role != timeline.Train || q.Role != timeline.Train) && blind:
+		return finding.Note // an evaluation, maybe
 	case relation != timeline.Peers || p.Role != timeline.Train || q.Role != timeline.Train || a.Ordering || b.Ordering:
 		return finding.Likely
 	}

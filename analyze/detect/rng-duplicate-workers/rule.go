@@ -90,6 +90,8 @@ func certainty(a, b *streams.Draws) finding.Certainty {
 		return 0 // seeded again in between; not what this rule is about
 	case a.Worker.Pass.Role == timeline.Eval:
 		return finding.Note // fixed seeds in an evaluation are common and wanted
+	case a.Worker.Pass.Role != timeline.Train && a.Worker.Pass.Blind:
+		return finding.Note // it may be one
 	case a.Ordering:
 		return finding.Likely // may decide which samples come, which all workers must agree about
 	}

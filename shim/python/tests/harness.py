@@ -45,6 +45,9 @@ def versions(module):
     return tuple(int(p) for p in out.stdout.decode().split("+")[0].split(".")[:2] if p.isdigit()) if out.returncode == 0 else None
 
 
+OLD = (versions("torch") or (9,)) < (1, 9)
+
+
 class HookTest(unittest.TestCase):
     ring = 1 << 20
 
@@ -87,9 +90,20 @@ class HookTest(unittest.TestCase):
         environment["PYTHONPATH"] = os.pathsep.join([self.hook] * hooked + list(path) + old)
         if not environment["PYTHONPATH"]:
             del environment["PYTHONPATH"]
-        p = subprocess.run([sys.executable] + list(flags) + [main], cwd=self.work, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                           stderr=subprocess.PIPE, timeout=limit, preexec_fn=before)
-        return p.returncode, p.stdout.decode(), p.stderr.decode()
+        # torch 1.8 hangs at exit now and then, in ~Engine() waiting for a thread that is no more: also without the hook.
+        for last in [False, False, True] if OLD else [True]:
+            try:
+                p = subprocess.run([sys.executable] + list(flags) + [main], cwd=self.work, env=environment, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=limit if last else limit / 4, preexec_fn=before)
+                return p.returncode, p.stdout.decode(), p.stderr.decode()
+            except subprocess.TimeoutExpired:
+                if last:
+                    raise
+                for name in os.listdir(self.work):
+                    if name.startswith("states."):
+                        os.unlink(os.path.join(self.work, name))
+                for name in os.listdir(self.spool):
+                    os.unlink(os.path.join(self.spool, name))
 
     def run_both(self, text, **options):
         """Runs plain and hooked, which must agree; returns the hooked one's stdout."""
