@@ -51,9 +51,17 @@ fmt: ## gofmt everything
 fixtures: build ## record the rules' fixtures anew (analyze/detect/*/testdata)
 	DPTRACE_PYTHON=$$(tools/find-torch) tools/fixtures
 
+MATRIX ?=
+matrix: build ## a table of python x torch x start method x verdict; makes the Pythons it can
+	@tools/matrix bin/dptrace $(MATRIX)
+
+BENCH ?=
+bench: build ## what recording costs: loaders, start-up, recorder, a long run
+	@tools/bench bin/dptrace $$(tools/find-torch) $(BENCH)
+
 FUZZTIME ?= 10m
 fuzz: ## fuzz the trace reader and the hook's records, FUZZTIME each (default 10m)
-	$(GO) test -run '^$$' -fuzz '^FuzzReader$$' -fuzztime $(FUZZTIME) ./traces
+	$(GO) test -run '^$$' -fuzz '^FuzzReader$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x -parallel 1 ./traces
 	$(GO) test -run '^$$' -fuzz '^FuzzDrain$$' -fuzztime $(FUZZTIME) ./probes/hook
 
 $(GOLANGCI):

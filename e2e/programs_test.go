@@ -73,22 +73,24 @@ func (c testCase) command(p interpreter, program string) []string {
 
 var (
 	workerInit = regexp.MustCompile(`worker_init_fn=\w+`)
-	// A printed fix is a function and how the DataLoader gets it.
-	printed = regexp.MustCompile(`(?s)^(def .*?)\n+DataLoader\(.*(worker_init_fn=\w+)`)
+	// The line of a printed fix that says how the DataLoader gets its function;
+	// the object that it calls collate_fn has this name in the program.
+	printed = regexp.MustCompile(`(?m)^# .*DataLoader\(\.\.\., (worker_init_fn=.*)\)`)
 )
 
-// testFix puts the printed function in at the program's "# FIX" line and its name
+// testFix puts the printed fix in at the program's "# FIX" line and what it says
 // into its DataLoader, and records again: nothing must be left.
 func (c testCase) testFix(t *testing.T, p interpreter, r report) {
 	t.Helper()
-	var fix []string
+	fix, init := "", ""
 	for _, f := range r.Findings {
-		if fix = printed.FindStringSubmatch(f.Fix); f.Certainty != "note" && fix != nil {
+		if line := printed.FindStringSubmatch(f.Fix); f.Certainty != "note" && line != nil {
+			fix, init = f.Fix, line[1]
 			break
 		}
 	}
-	if fix == nil {
-		t.Fatalf("no finding prints a function as its fix: %+v", r.Findings)
+	if fix == "" {
+		t.Fatalf("no finding prints a function for worker_init_fn as its fix: %+v", r.Findings)
 	}
 	source, err := os.ReadFile(filepath.Join("programs", c.program))
 	if err != nil {
@@ -98,8 +100,8 @@ func (c testCase) testFix(t *testing.T, p interpreter, r report) {
 	if !strings.Contains(text, "\n# FIX\n") || !workerInit.MatchString(text) {
 		t.Fatalf("%s has no place for a fix", c.program)
 	}
-	text = strings.Replace(text, "\n# FIX\n", "\n"+fix[1]+"\n\n\n", 1)
-	text = workerInit.ReplaceAllString(text, fix[2])
+	text = strings.Replace(text, "\n# FIX\n", "\n"+fix+"\n\n\n", 1)
+	text = workerInit.ReplaceAllLiteralString(text, init)
 	folder := t.TempDir()
 	if err := os.CopyFS(folder, os.DirFS("programs")); err != nil {
 		t.Fatal(err)
@@ -109,9 +111,9 @@ func (c testCase) testFix(t *testing.T, p interpreter, r report) {
 	}
 	recorded, repaired := record(t, folder, c.command(p, c.program)...)
 	if recorded.code != 0 {
-		t.Fatalf("with the printed fix the program exits %d:\n%s\n%s", recorded.code, fix[1], recorded.tail())
+		t.Fatalf("with the printed fix the program exits %d:\n%s\n%s", recorded.code, fix, recorded.tail())
 	}
 	for _, alarm := range repaired.alarms(nil) {
-		t.Errorf("with the printed fix there is still %s\n%s", alarm, fix[1])
+		t.Errorf("with the printed fix there is still %s\n%s", alarm, fix)
 	}
 }

@@ -65,7 +65,7 @@ func (s *Streams) Draws(t *timeline.Timeline) []*Draws {
 		s.all(func(part *traces.Part, l *log) {
 			w := t.Worker(part, l.key.proc, l.key.loader, l.key.pass, l.key.worker)
 			if w != nil {
-				s.drawn = append(s.drawn, s.of(w, l))
+				s.drawn = append(s.drawn, s.of(w, l, w.Number < 0 && t.Incomplete(w.Process, "rng_state")))
 			}
 		})
 		for _, p := range s.parts {
@@ -76,7 +76,9 @@ func (s *Streams) Draws(t *timeline.Timeline) []*Draws {
 	return s.drawn
 }
 
-func (s *Streams) of(w *timeline.Worker, l *log) *Draws {
+// of makes the draws of one log. mixed: the rows before a fetch may be lost, so
+// that what was drawn by the training loop cannot be told from the fetch's.
+func (s *Streams) of(w *timeline.Worker, l *log, mixed bool) *Draws {
 	d := &Draws{Worker: w, Slot: l.slot, Drew: l.drew, Windows: max(w.Windows, l.windows), Late: l.late, Made: l.made, Reseeded: l.broken, Unfollowed: l.unfollowed, Gaps: l.gaps}
 	d.Ordering = w.Pass.Loader.Iterable() && l.slot.Role != "transform" && l.slot.Role != "collate"
 	if d.Ordering {
@@ -90,9 +92,7 @@ func (s *Streams) of(w *timeline.Worker, l *log) *Draws {
 		if x.first && d.Ordering {
 			continue
 		}
-		if w.Number < 0 && w.Process.LostRecords["hook"] > 0 {
-			// The state before a fetch may be among the lost rows: then these
-			// words were drawn by the training loop.
+		if mixed {
 			d.Gaps++
 			d.Drew = 0
 			continue

@@ -111,7 +111,7 @@ func (t *Timeline) loaders(pr *procRows, p *Process) {
 		}
 	}
 	assignRoles(p)
-	blind := t.incomplete(p, []string{"batch_next", "batch_put"})
+	blind := !p.Part.Sealed || t.Incomplete(p, "batch_next", "batch_put")
 	for _, l := range p.Loaders {
 		markAbandoned(l)
 		for _, pass := range l.Passes {

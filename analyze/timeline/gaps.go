@@ -64,10 +64,10 @@ func (t *Timeline) Gap(l *Loader, tables []string) string {
 	return strings.Join(slices.Compact(gaps), "; ")
 }
 
-// incomplete tells whether rows of some tables are lost that concern a process
-// itself, not its workers.
-func (t *Timeline) incomplete(p *Process, tables []string) bool {
-	if len(p.LostRecords) > 0 || !p.Part.Sealed { // the last rows of some tables may be missing
+// Incomplete tells whether rows of some tables are lost that concern a process
+// itself, not its workers. That the last ones may be missing is not counted.
+func (t *Timeline) Incomplete(p *Process, tables ...string) bool {
+	if len(p.LostRecords) > 0 {
 		return true
 	}
 	for _, r := range t.lost[p.Part] {

@@ -45,6 +45,5 @@ def same_again(worker):
 # FIX
 if __name__ == "__main__":
     torch.manual_seed(8)
-    own = sys.argv[1] == "object"
-    fit(DataLoader(Words(), batch_size=8, num_workers=2, multiprocessing_context="fork",
-                   collate_fn=Mask() if own else shuffle_words, worker_init_fn=None if own else same_again))
+    collate_fn, init = (Mask(), None) if sys.argv[1] == "object" else (shuffle_words, same_again)
+    fit(DataLoader(Words(), batch_size=8, num_workers=2, multiprocessing_context="fork", collate_fn=collate_fn, worker_init_fn=init))

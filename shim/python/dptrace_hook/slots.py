@@ -129,7 +129,7 @@ class Slots:
         raw = b""
         if not place:
             raw = reader.raw()
-        elif when != AFTER and when != BEFORE and place not in _RAW_SEEN:
+        elif (window == 0 or when not in (AFTER, BEFORE)) and place not in _RAW_SEEN:  # window 0: may have seeded it
             raw = reader.raw()
             if len(_RAW_SEEN) < _RAW_MAX:
                 _RAW_SEEN.add(place)
