@@ -174,7 +174,7 @@ type RngState struct {
 	When   string `col:"when"`   // begin (fetcher made, after worker_init_fn), found (first sight of a generator found after a fetch), before (entering a fetch, if changed since the last row), after (leaving it), fork, task, end (of children that are no DataLoader workers)
 	Pos    int64  `col:"pos"`    // MT19937: words of the block already used, 0..624; else 0
 	ID     []byte `col:"id"`     // MT19937: words 1..4 of the key, little endian, 16 bytes; else empty
-	Raw    []byte `col:"raw"`    // the whole state (FORMAT.md, "Generator states"); MT19937: only in the first row of a block seen at begin, found, fork or task
+	Raw    []byte `col:"raw"`    // the whole state (FORMAT.md, "Generator states"); MT19937: only in the first row of a block, and not in before and after rows of windows from 1 on
 	DurNS  int64  `col:"dur_ns"` // time since the row before it in this slot, or of the fetch: bounds how much can have been drawn
 }
 

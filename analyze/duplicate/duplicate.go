@@ -127,7 +127,9 @@ func (h *Hits) List(compared map[Key][]*streams.Draws) []*Hit {
 			hit.Certainty = max(hit.Certainty, p.Certainty)
 		}
 		hit.Pairs = slices.DeleteFunc(hit.Pairs, func(p *Pair) bool { return p.Certainty < hit.Certainty })
-		hit.All = compared[k]
+		if hit.All = compared[k]; len(hit.All) == 0 { // only rare draws, which are not compared for more than a note
+			hit.All = hit.drawn()
+		}
 		if len(hit.Pairs) > 0 {
 			list = append(list, hit)
 		}
@@ -136,6 +138,20 @@ func (h *Hits) List(compared map[Key][]*streams.Draws) []*Hit {
 		return cmp.Or(-cmp.Compare(a.Certainty, b.Certainty), cmp.Compare(a.Slot.Path, b.Slot.Path), cmp.Compare(a.Slot.Kind, b.Slot.Kind))
 	})
 	return list
+}
+
+// drawn is the draws of the hit's pairs, each once, by pass.
+func (h *Hit) drawn() []*streams.Draws {
+	var all []*streams.Draws
+	for _, p := range h.Pairs {
+		for _, d := range []*streams.Draws{p.First, p.Second} {
+			if !slices.Contains(all, d) {
+				all = append(all, d)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *streams.Draws) int { return cmp.Compare(a.Worker.Pass.Number, b.Worker.Pass.Number) })
+	return all
 }
 
 // Best is the surest of the hits.
