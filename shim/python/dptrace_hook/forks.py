@@ -93,7 +93,7 @@ def _serve(original, results, args, kwargs):
             sent = put(*a, **k)
             try:
                 _state["tasks"] += 1
-                watched.after(_state["tasks"], 0, slots.TASK)
+                watched.look(slots.TASK, _state["tasks"], 0)
             except Exception as e:
                 if guard.theirs(e):
                     raise

@@ -1,16 +1,22 @@
 """Fail open, by the traceback rule.
 
 torch raises "DataLoader worker is killed by signal" from a SIGCHLD handler, at whatever bytecode the main thread happens
-to be, also inside ours; so may any handler of the user's. An exception is ours to swallow only if every frame of
-its traceback is in this package; the others must reach the program. Hence never a bare except, and always
+to be, also inside ours; so may any handler of the user's. An exception is ours to swallow only if its traceback has no
+frame of the program: frames of this package, and of the standard library or torch that it called, but for signal handlers.
+The others must reach the program. Hence never a bare except, and always
 
     except Exception as e:
         if guard.theirs(e):
             raise
 """
+import functools
 import os
+import signal
+import sys
+import types
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_STDLIB = os.path.dirname(os.__file__) + os.sep
 
 MAX_ERRORS = 20  # of ours in a process, after which the hook stops looking
 
@@ -21,13 +27,44 @@ off = False  # nothing is recorded any more in this process
 
 def theirs(e):
     """True if e must go on to the program. Otherwise it is counted as ours."""
-    tb = e.__traceback__
+    tb, handlers = e.__traceback__, None
     while tb is not None:
-        if not tb.tb_frame.f_code.co_filename.startswith(_HERE):
-            return True
+        code = tb.tb_frame.f_code
+        if not code.co_filename.startswith(_HERE):
+            if not _callable_by_us(code.co_filename):
+                return True
+            if handlers is None:
+                handlers = _handlers()
+            if None in handlers or code in handlers:
+                return True
         tb = tb.tb_next
     _ours(e)
     return False
+
+
+def _callable_by_us(file):
+    """True for the standard library's files and torch's."""
+    if file.startswith("<frozen "):
+        return True
+    if file.startswith(_STDLIB):
+        return "-packages" + os.sep not in file
+    torch = getattr(sys.modules.get("torch"), "__file__", None)
+    return type(torch) is str and file.startswith(os.path.dirname(torch) + os.sep)
+
+
+def _handlers():
+    """The code of all signal handlers written in Python; None among them for one that cannot be told."""
+    found = set()
+    for number in signal.valid_signals():
+        handler = signal.getsignal(number)
+        if handler is None or isinstance(handler, (int, signal.Handlers)) or type(handler) is types.BuiltinFunctionType:
+            continue  # not Python's: it cannot be in a traceback
+        if type(handler) is functools.partial:
+            handler = handler.func
+        if type(handler) is types.MethodType:
+            handler = handler.__func__
+        found.add(handler.__code__ if type(handler) is types.FunctionType else None)
+    return found
 
 
 def _ours(e):
@@ -43,6 +80,7 @@ def _ours(e):
     if count in (1, MAX_ERRORS):
         try:
             from . import ring
-            ring.put_json(ring.ERRORS, {"count": count, "last": last, "disabled": off})
+            if not ring.ring.dead:
+                ring.put_json(ring.ERRORS, {"count": count, "last": last, "disabled": off})
         except Exception:  # born and dead right here: reporting an error of ours must not make another
             off = True

@@ -8,6 +8,7 @@ from .ring import mono
 _PUT = struct.Struct("<IIIiqIi")
 _NEXT = struct.Struct("<IIIiIqqQI")
 _PUT_MAX = 4096  # indices in a record
+_INT = {int}
 _loaders = 0
 
 
@@ -132,17 +133,21 @@ def workers_ended(iterator):
 
 
 def put_indices(at, batch, worker, index, t0, ns):
-    if type(index) is int:
-        ring.put(ring.PUT, _PUT.pack(*at, batch, worker, ns, 0, 1) + struct.pack("<q", index), t0)
+    """Integers as they are, in records of at most _PUT_MAX; of anything else its strings, or its types."""
+    kind = type(index)
+    if kind is int:
+        index = (index,)
+    elif kind is not list and kind is not tuple:
+        index = ()
+    types = set(map(type, index))
+    if types != _INT and not (types and all(t is int or t.__module__ == "numpy" for t in types)):
+        keys = ",".join(k if type(k) is str else type(k).__name__ for k in index[:32]) if index else kind.__name__ if index is not None else ""
+        ring.put(ring.PUT, _PUT.pack(*at, batch, worker, ns, 0, -1) + keys.encode("utf-8", "replace")[:256], t0)
         return
-    n = len(index) if type(index) in (list, tuple) else 0
-    if n and all(t is int or t.__module__ == "numpy" for t in set(map(type, index))):
-        for first in range(0, n, _PUT_MAX):
-            part = index[first:first + _PUT_MAX]
-            ring.put(ring.PUT, _PUT.pack(*at, batch, worker, ns, first, len(part)) + struct.pack("<%dq" % len(part), *part), t0)
-        return
-    keys = ",".join(k if type(k) is str else type(k).__name__ for k in index[:32]) if n else type(index).__name__ if index is not None else ""
-    ring.put(ring.PUT, _PUT.pack(*at, batch, worker, ns, 0, -1) + keys.encode("utf-8", "replace")[:256], t0)
+    n = len(index)
+    for first in range(0, n, _PUT_MAX):
+        part = index if n <= _PUT_MAX else index[first:first + _PUT_MAX]
+        ring.put(ring.PUT, _PUT.pack(*at, batch, worker, ns, first, len(part)) + struct.pack("<%dq" % len(part), *part), t0)
 
 
 def delivered(iterator, batch, worker, t0, arrived):

@@ -49,7 +49,7 @@ class Ring:
         self.dropped = self.hook_ns = self.calls = 0
 
     def make(self):
-        """Makes and maps the file. Any failure leaves the ring dead: nothing is recorded, the program does not notice."""
+        """Makes and maps the file. A failure leaves the ring dead: nothing is recorded, the program does not notice."""
         self.open = self.dead = True
         try:
             spool = session()["spool"]
@@ -64,7 +64,7 @@ class Ring:
                 raise
             finally:
                 os.close(fd)
-        except OSError as e:
+        except (OSError, ValueError, KeyError, TypeError) as e:  # no room, no spool, no session.json, or not ours
             if guard.theirs(e):
                 raise
             return
@@ -89,22 +89,21 @@ class Ring:
         try:
             need = 24 + len(payload)
             pad = -need & 7
-            need += pad
             at = self.head % self.capacity
-            skip = self.capacity - at if at + need > self.capacity else 0
-            if self.head + skip + need - self.tail > self.capacity and not self.room(skip + need):
-                return
-            data, number = self.map, self.number
-            if skip:
-                _RECORD.pack_into(data, HEADER + at, skip, PAD, 0, 0, 0, 0) if skip >= 24 else struct.pack_into("<IHH", data, HEADER + at, skip, PAD, 0)
-                at = 0
+            end = at + need + pad
+            if end > self.capacity or self.head + need + pad - self.tail > self.capacity:
+                skip = self.capacity - at if end > self.capacity else 0
+                if not self.room(skip + need + pad):
+                    return
+                if skip:
+                    struct.pack_into("<IHH", self.map, HEADER + at, skip, PAD, 0)
+                    self.head += skip
+                    at = 0
             at += HEADER
-            data[at + 24:at + need - pad] = payload
-            _RECORD.pack_into(data, at, need, kind, pad, t or mono(), get_ident() & 0xFFFFFFFF, number & 0xFFFFFFFF)
+            number = self.number
+            self.map[at:at + need] = _RECORD.pack(need + pad, kind, pad, t or mono(), get_ident() & 0xFFFFFFFF, number & 0xFFFFFFFF) + payload
             self.number = number + 1
-            self.head += skip + need
-            self.words[_RECORDS] = self.number
-            self.words[_HEAD] = self.head  # last: only now it exists
+            self.head = self.words[_HEAD] = self.head + need + pad  # last: only now it exists
         finally:
             self.lock.release()
 
@@ -124,14 +123,16 @@ class Ring:
         """Adds what an 8th of the calls was measured to cost to the header, for all eight."""
         self.hook_ns += 8 * ns
         if not self.dead and self.open:
-            self.words[_HOOK_NS] = self.hook_ns
-            self.words[_CALLS] = self.calls
+            self.count()
 
     def close(self):
         """The process ends in good order: no record follows."""
         if self.open and not self.dead:
-            self.words[_HOOK_NS], self.words[_CALLS] = self.hook_ns, self.calls
+            self.count()
             self.flags[0] |= 1
+
+    def count(self):
+        self.words[_HOOK_NS], self.words[_CALLS], self.words[_RECORDS] = self.hook_ns, self.calls, self.number
 
 
 ring = Ring()

@@ -57,9 +57,9 @@ class PythonSlow:
         return _MT.pack(*_RANDOM.getstate(self.r))
 
 
-class Torch:
-    """torch.Generator of the CPU. The state (aten/src/ATen/CPUGeneratorImpl.cpp, CPUGeneratorImplStateLegacy):
-    u64 seed, i32 left, i32 seeded, u64 next, 624 x u64 key, then the cached normals."""
+class TorchSlow:
+    """torch.Generator of the CPU through get_state(), which copies 5 KB. The state is CPUGeneratorImplStateLegacy of
+    aten/src/ATen/CPUGeneratorImpl.cpp: u64 seed, i32 left, i32 seeded, u64 next, 624 x u64 key, then cached normals."""
     kind = "mt19937"
     _KEY = 24
     _SIZE = _KEY + 8 * 624
@@ -68,21 +68,59 @@ class Torch:
         self.g = g
         self.get_state = _torch_generator().get_state  # not the subclass's
 
-    def peek(self):
-        state = self.get_state(self.g)
-        at = state.data_ptr()
-        return ctypes.string_at(at + 32, 32) + ctypes.string_at(at + 8, 16)
-
-    def place(self, peeked):
-        left, _, following = struct.unpack("<iiQ", peeked[32:])
-        # left 1: the block is used up (also right after seeding, when `next` is 0)
-        return struct.pack("<4I", *struct.unpack("<4Q", peeked[:32])), 624 if left == 1 else int(following)
-
     def raw(self):
         state = self.get_state(self.g)
         whole = ctypes.string_at(state.data_ptr(), self._SIZE)
-        peeked = whole[32:64] + whole[8:24]
-        return _MT.pack(*(struct.unpack_from("<624Q", whole, self._KEY) + (self.place(peeked)[1],)))
+        left, _, following = struct.unpack_from("<iiQ", whole, 8)
+        return _MT.pack(*(struct.unpack_from("<624Q", whole, self._KEY) + (_used(left, following),)))
+
+    def peek(self):
+        raw = self.raw()
+        return raw[4:20] + raw[_KEY_BYTES:]
+
+    place = Mersenne.place
+
+
+class Torch:
+    """The same in place. CPUGeneratorImpl holds an at::mt19937, whose data (mt19937_data_pod of
+    aten/src/ATen/core/MT19937RNGEngine.h) are u64 seed, i32 left, bool seeded, u32 next, 624 x u32 key. Where they begin
+    in it differs between versions; it is found by looking for the key, and taken only if all of it agrees with
+    get_state(). Raises ValueError where it does not."""
+    kind = "mt19937"
+    _HEAD = 512  # bytes in which the key must begin; the object is five times as long
+
+    def __init__(self, g):
+        self.g, self.slow = g, TorchSlow(g)
+        self.address = _torch_generator()._cdata.__get__  # of the C++ object: set_state may put another in its place
+        self.find()
+
+    def find(self):
+        self.at = self.address(self.g)
+        official = self.slow.raw()
+        offset = ctypes.string_at(self.at, self._HEAD).find(official[:32])
+        if offset < 12 or ctypes.string_at(self.at + offset, _KEY_BYTES) != official[:_KEY_BYTES]:
+            raise ValueError("torch.Generator is laid out in another way")
+        whole = memoryview((ctypes.c_char * (12 + _KEY_BYTES)).from_address(self.at + offset - 12)).cast("B")
+        self.counters, self.words, self.key = whole[:12], whole[16:32], whole[12:]
+        if self.place(self.peek())[1] != _MT.unpack(official)[624]:
+            raise ValueError("torch.Generator counts in another way")
+
+    def peek(self):
+        if self.address(self.g) != self.at:
+            self.find()
+        return bytes(self.words) + bytes(self.counters)
+
+    def place(self, peeked):
+        left, _, following = struct.unpack("<iII", peeked[16:])
+        return peeked[:16], _used(left, following)
+
+    def raw(self):
+        return bytes(self.key) + struct.pack("<i", self.place(self.peek())[1])
+
+
+def _used(left, following):
+    """Words of the block that are used. left is 1 when it is used up, also right after seeding, when next is still 0."""
+    return 624 if left == 1 else int(following)
 
 
 class Words:
@@ -149,8 +187,15 @@ def reader(obj, kind=None):
     if kind == "random":
         return _python(obj)
     if kind == "torch":
-        return Torch(obj) if _torch_generator().device.__get__(obj).type == "cpu" else None
+        return _torch(obj) if _torch_generator().device.__get__(obj).type == "cpu" else None
     return _numpy(bits_of(obj) if kind == "numpy" else obj)
+
+
+def _torch(g):
+    try:
+        return Torch(g)
+    except (ValueError, AttributeError):  # another layout, or no _cdata
+        return TorchSlow(g)
 
 
 def bits_of(obj):

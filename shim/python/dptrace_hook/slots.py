@@ -11,7 +11,7 @@ from . import discover, guard, ring, rng
 
 BEGIN, FOUND, BEFORE, AFTER, FORK, TASK, END = range(7)
 # Windows after which the walk is done again: generators made late, in __getitem__ or by __iter__.
-SEARCH_AFTER = {0, 1, 3, 15, 127, 1023, 8191}
+SEARCH_AFTER = {0, 7, 255, 4095}
 
 _STATE = struct.Struct("<IIIiIHHqq")
 _NAMED = {}  # (path, kind) -> number of the slot in this process
@@ -25,10 +25,15 @@ def after_fork():
 
 
 class Slot:
-    __slots__ = ("found", "obj", "reader", "number", "last")
+    __slots__ = ("found", "obj", "reader", "number", "last", "current", "peek")
 
     def __init__(self, found, obj, reader, number):
-        self.found, self.obj, self.reader, self.number = found, obj, reader, number
+        self.found, self.current = found, found.current
+        self.take(obj, reader, number)
+
+    def take(self, obj, reader, number):
+        """Another object, or the first, hangs in the slot's place."""
+        self.obj, self.reader, self.number, self.peek = obj, reader, number, reader.peek
         self.last = reader.peek()
 
 
@@ -93,34 +98,32 @@ class Slots:
                 self.watch(found, FOUND, window)
 
     def before(self, window):
-        now = ring.mono()
-        for slot in self.slots:
-            self.look(slot, BEFORE, window, now - self.last_ns)
+        self.look(BEFORE, window, ring.mono() - self.last_ns)
 
-    def after(self, window, dur_ns, when=AFTER):
-        for slot in self.slots:
-            self.look(slot, when, window, dur_ns)
+    def after(self, window, dur_ns):
+        self.look(AFTER, window, dur_ns)
         self.last_ns = ring.mono()
 
-    def look(self, slot, when, window, dur_ns):
-        obj = slot.found.current()
-        if obj is not slot.obj:
-            self.replaced(slot, obj, window)
-            return
-        peeked = slot.reader.peek()
-        if peeked != slot.last:
-            slot.last = peeked
-            self.write(slot, when, window, dur_ns)
+    def look(self, when, window, dur_ns):
+        """Writes the states that changed since the last look."""
+        for slot in self.slots:
+            obj = slot.current()
+            if obj is not slot.obj:
+                self.replaced(slot, obj, window)
+                continue
+            peeked = slot.peek()
+            if peeked != slot.last:
+                slot.last = peeked
+                self.write(slot, when, window, dur_ns)
 
     def replaced(self, slot, obj, window):
-        """Another object hangs in the slot's place."""
+        """Another object hangs in the slot's place, or none."""
         kind = None if obj is None else "bits" if type(slot.found) is Global and slot.found.kind == "bits" else rng.kind_of(type(obj))
         reader = None if kind is None else rng.reader(obj, kind)
         if reader is not None:
             self.ids.discard(id(slot.obj))
             self.ids.add(id(obj))
-            slot.obj, slot.reader, slot.last = obj, reader, reader.peek()
-            slot.number = _number(slot.found, reader, obj)
+            slot.take(obj, reader, _number(slot.found, reader, obj))
             self.write(slot, FOUND, window, 0)
 
     def write(self, slot, when, window, dur_ns):

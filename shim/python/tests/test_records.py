@@ -218,6 +218,7 @@ class Children(HookTest):
                 s = np.random.get_state()
                 return os.getpid(), s[1][1:5].tobytes().hex(), s[2]
             if __name__ == "__main__":
+                np.random.seed(1)  # numpy >= 2.4 loads its generator at first use
                 context = multiprocessing.get_context("fork")
                 with context.Pool(1) as pool:
                     told = pool.map(work, range(3), chunksize=1)
