@@ -184,7 +184,7 @@ func alive(procs *probe.Procs) (n int) {
 
 // tell says on stderr where the trace is and what is in it.
 func (r *recording) tell() {
-	if r.Quiet {
+	if r.Quiet || !firstRank(os.Getenv) {
 		return
 	}
 	torch, unhooked := r.procs.Count()

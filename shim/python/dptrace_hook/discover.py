@@ -82,6 +82,16 @@ class Walk:
         self.scan_packages()
         return self.found
 
+    def samplers(self, loader, dataset):
+        """Who decides on the order, in the main process: role "order", whatever it hangs on."""
+        self.seen.add(id(dataset))  # samplers hold it, as data_source
+        for name in ("batch_sampler", "sampler", "generator"):
+            self.add(loader.__dict__.get(name), name, "order", None)
+        self.run()
+        for found in self.found:
+            found.role = "order"
+        return self.found
+
     def iterator(self, iterator):
         self.add(iterator, "iterator", "iterator", None)
         self.run()

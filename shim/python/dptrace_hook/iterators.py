@@ -2,7 +2,7 @@
 import struct
 import sys
 
-from . import discover, failures, guard, ring, steps, windows
+from . import discover, failures, guard, ring, slots, steps, windows
 from .ring import mono
 
 _PUT = struct.Struct("<IIIiqIi")
@@ -109,6 +109,7 @@ def pass_begins(iterator, loader):
     seed = d.get("_base_seed")
     ring.put_json(ring.PASS, {"loader": notes["number"], "pass": number, "phase": "begin", "sampler_epoch": epoch if type(epoch) is int else -1,
                               "base_seed": seed if type(seed) is int else 0})
+    slots.write_order(loader, notes["number"], number)
 
 
 def end_pass(loader, number, how, delivered):

@@ -132,6 +132,8 @@ class Slots:
         raw = b""
         if not place:
             raw = reader.raw()
+        elif slot.found.role == "order":  # rows that readers of the data's generators skip: no substitute for theirs
+            raw = reader.raw()
         elif (window == 0 or when not in (AFTER, BEFORE)) and place not in _RAW_SEEN:  # window 0: may have seeded it
             raw = reader.raw()
             if len(_RAW_SEEN) < _RAW_MAX:
@@ -147,6 +149,13 @@ def _number(found, reader, obj):
         ring.put_json(ring.SLOT, {"slot": number, "path": found.path, "kind": reader.kind, "class": discover.name(type(obj)), "owner": found.owner,
                                   "role": found.role, "attr": found.attr, "source": found.source, "first": found.first, "last": found.last})
     return number
+
+
+def write_order(loader, number, number_of_pass):
+    """The generators of a loader's samplers as a pass begins."""
+    slots = Slots(number, number_of_pass, -1)
+    for found in discover.Walk().samplers(loader, loader.__dict__.get("dataset")):
+        slots.watch(found, BEGIN, 0)
 
 
 def write_globals(when, window, worker=-1):
