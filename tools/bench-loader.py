@@ -27,21 +27,21 @@ class Tiny(Dataset):
 
 
 class Decode(Dataset):
-    """A compressed 512 x 512 image per sample: inflate, to float, shrink, crop, normalise; about 8 ms."""
+    """A compressed 384 x 384 image per sample: inflate, to float, shrink, crop, normalise; 5 to 10 ms."""
 
     def __init__(self, n):
-        y, x = np.mgrid[0:512, 0:512]
-        image = (np.sin(x / 40.0)[..., None] * np.cos(y / 50.0)[..., None] * [90, 80, 70] + 128 + np.random.default_rng(2).normal(0, 4, (512, 512, 3)))
+        y, x = np.mgrid[0:384, 0:384]
+        image = (np.sin(x / 40.0)[..., None] * np.cos(y / 50.0)[..., None] * [90, 80, 70] + 128 + np.random.default_rng(2).normal(0, 4, (384, 384, 3)))
         self.n, self.file, self.rng = n, zlib.compress(image.astype(np.uint8).tobytes(), 6), np.random.default_rng(3)
 
     def __len__(self):
         return self.n
 
     def __getitem__(self, i):
-        image = np.frombuffer(zlib.decompress(self.file), np.uint8).reshape(512, 512, 3).astype(np.float32)
-        image = image.reshape(256, 2, 256, 2, 3).mean((1, 3))
+        image = np.frombuffer(zlib.decompress(self.file), np.uint8).reshape(384, 384, 3).astype(np.float32)
+        image = image.reshape(192, 2, 192, 2, 3).mean((1, 3))
         top, left = self.rng.integers(0, 32, 2)
-        image = (image[top:top + 224, left:left + 224] / 255.0 - 0.45) / 0.225
+        image = (image[top:top + 160, left:left + 160] / 255.0 - 0.45) / 0.225
         return torch.from_numpy(np.ascontiguousarray(image.transpose(2, 0, 1)))
 
 

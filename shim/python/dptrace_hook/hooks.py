@@ -53,8 +53,7 @@ def activate(module):
     wrap(base, "__init__", iterators.base_init)
     wrap(base, "_next_index", iterators.next_index)
     multiprocessing_iterator(many)
-    wrap(single, "__init__", iterators.Single.init)
-    wrap(single, "_next_data", iterators.Single.next_data)
+    single_iterator(single)
     utils = loader._utils
     worker_reloaded(utils.worker)
     wrap(utils.fetch._BaseDatasetFetcher, "__init__", fetcher_init)
@@ -69,8 +68,14 @@ def activate(module):
 def multiprocessing_iterator(cls):
     around = iterators.MultiProcessing
     for name, wrapper in (("__init__", around.init), ("_reset", around.reset), ("_try_put_index", around.try_put_index),
-                          ("_try_get_data", around.try_get_data), ("_next_data", around.next_data), ("_shutdown_workers", around.shutdown_workers)):
+                          ("_try_get_data", around.try_get_data), ("_next_data", iterators.next_data(-2, around.tell)), ("_shutdown_workers", around.shutdown_workers)):
         wrap(cls, name, wrapper)
+
+
+def single_iterator(cls):
+    """num_workers=0."""
+    wrap(cls, "__init__", iterators.init_single)
+    wrap(cls, "_next_data", iterators.next_data(-1, iterators.tell_single))
 
 
 def fetcher_init(original, self, *args, **kwargs):
@@ -100,9 +105,7 @@ def worker_reloaded(module):
 def stateful(module):
     """torchdata's StatefulDataLoader: a worker loop and iterators of its own, on torch's base class."""
     multiprocessing_iterator(module._StatefulMultiProcessingDataLoaderIter)
-    single = module._StatefulSingleProcessDataLoaderIter
-    wrap(single, "__init__", iterators.Single.init)
-    wrap(single, "_next_data", iterators.Single.next_data)
+    single_iterator(module._StatefulSingleProcessDataLoaderIter)
     worker = sys.modules["torchdata.stateful_dataloader.worker"]
     original = worker.__dict__.get("_worker_loop")
     wrap(worker, "_worker_loop", windows.serve)

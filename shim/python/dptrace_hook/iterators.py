@@ -168,6 +168,28 @@ def ended(iterator, raised, worker, t0):
         end_pass(at[0], at[1], "exhausted" if stop else "error", notes["delivered"])
 
 
+def next_data(worker, tell):
+    """Makes the wrapper of an iterator's _next_data; tell(iterator, t0) writes what it delivered."""
+    def around(original, self, *args, **kwargs):
+        t0 = mono()
+        try:
+            data = original(self, *args, **kwargs)
+        except BaseException as raised:
+            try:
+                ended(self, raised, worker, t0)
+            except Exception as e:
+                if guard.theirs(e):
+                    raise
+            raise
+        try:
+            tell(self, t0)
+        except Exception as e:
+            if guard.theirs(e):
+                raise
+        return data
+    return around
+
+
 class MultiProcessing:
     """Wrappers for _MultiProcessingDataLoaderIter, and for torchdata's copy of it."""
 
@@ -219,29 +241,14 @@ class MultiProcessing:
         return got
 
     @staticmethod
-    def next_data(original, self, *args, **kwargs):
-        t0 = mono()
-        try:
-            data = original(self, *args, **kwargs)
-        except BaseException as raised:
-            try:
-                ended(self, raised, -2, t0)
-            except Exception as e:
-                if guard.theirs(e):
-                    raise
-            raise
-        try:
-            t1, d = mono(), self.__dict__
-            batch = d["_dptrace_got"] if d.get("_in_order") is False else d["_rcvd_idx"] - 1
-            delivered(self, batch, -2, t0, d.get("_dptrace_arrived", {}).pop(batch, 0))
-            r = ring.ring
-            r.calls += 1
-            if r.calls & 7 == 0:
-                r.cost(3 * (mono() - t1))  # with its share of try_put_index and try_get_data, which are as long
-        except Exception as e:
-            if guard.theirs(e):
-                raise
-        return data
+    def tell(self, t0):
+        t1, d = mono(), self.__dict__
+        batch = d["_dptrace_got"] if d.get("_in_order") is False else d["_rcvd_idx"] - 1
+        delivered(self, batch, -2, t0, d.get("_dptrace_arrived", {}).pop(batch, 0))
+        r = ring.ring
+        r.calls += 1
+        if r.calls & 7 == 0:
+            r.cost(3 * (mono() - t1))  # with its share of try_put_index and try_get_data, which are as long
 
     @staticmethod
     def shutdown_workers(original, self, *args, **kwargs):
@@ -255,40 +262,21 @@ class MultiProcessing:
         return result
 
 
-class Single:
-    """Wrappers for _SingleProcessDataLoaderIter: num_workers=0."""
+def init_single(original, self, *args, **kwargs):
+    """_SingleProcessDataLoaderIter.__init__: it makes the fetcher, after the base class's __init__ has begun the pass."""
+    before = windows.here.single
+    windows.here.single = ()
+    try:
+        original(self, *args, **kwargs)
+    finally:
+        windows.here.single = before
 
-    @staticmethod
-    def init(original, self, loader, *args, **kwargs):
-        # The fetcher is made in there, after the base class's __init__ has begun the pass.
-        before = windows.here.single
-        windows.here.single = ()
-        try:
-            original(self, loader, *args, **kwargs)
-        finally:
-            windows.here.single = before
 
-    @staticmethod
-    def next_data(original, self, *args, **kwargs):
-        t0 = mono()
-        try:
-            data = original(self, *args, **kwargs)
-        except BaseException as raised:
-            try:
-                ended(self, raised, -1, t0)
-            except Exception as e:
-                if guard.theirs(e):
-                    raise
-            raise
-        try:
-            d = self.__dict__
-            batch = d["_dptrace_notes"]["delivered"]
-            put_indices(d["_dptrace_at"], batch, -1, d.pop("_dptrace_index", None), t0, 0)
-            delivered(self, batch, -1, t0, 0)
-        except Exception as e:
-            if guard.theirs(e):
-                raise
-        return data
+def tell_single(self, t0):
+    d = self.__dict__
+    batch = d["_dptrace_notes"]["delivered"]
+    put_indices(d["_dptrace_at"], batch, -1, d.pop("_dptrace_index", None), t0, 0)
+    delivered(self, batch, -1, t0, 0)
 
 
 def base_init(original, self, loader, *args, **kwargs):
