@@ -26,8 +26,6 @@ var (
 	cvRNG      = Slot{Path: "cv2", Role: "global"}
 )
 
-const one = "one pass"
-
 // draw n words of each generator.
 func draw(n int) func(pass, worker, window int, g []*Gen) {
 	return func(_, _, _ int, gens []*Gen) {

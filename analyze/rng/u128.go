@@ -24,12 +24,6 @@ func (a U128) add(b U128) U128 {
 	return U128{hi, lo}
 }
 
-func (a U128) sub(b U128) U128 {
-	lo, borrow := bits.Sub64(a.Lo, b.Lo, 0)
-	hi, _ := bits.Sub64(a.Hi, b.Hi, borrow)
-	return U128{hi, lo}
-}
-
 func (a U128) mul(b U128) U128 {
 	hi, lo := bits.Mul64(a.Lo, b.Lo)
 	return U128{hi + a.Hi*b.Lo + a.Lo*b.Hi, lo}

@@ -123,13 +123,14 @@ def workers_started(iterator):
 
 
 def workers_ended(iterator):
-    """After _shutdown_workers, which joins them: what each left behind."""
-    at = iterator.__dict__.get("_dptrace_at")
-    if at is None or iterator.__dict__.pop("_dptrace_alive", None) is None:
-        return
-    for i, process in enumerate(iterator.__dict__.get("_workers", ())):
+    """After _shutdown_workers, which joins them: what each left behind. It may be called again, or be broken off by
+    the error of a killed worker before it has joined all."""
+    at, waiting = iterator.__dict__.get("_dptrace_at"), iterator.__dict__.get("_dptrace_alive")
+    for i in list(waiting or ()):
+        process = iterator._workers[i]
         code = process.exitcode
         if code is not None:
+            waiting.discard(i)
             ring.put_json(ring.WORKER, {"phase": "exit", "loader": at[0], "pass": at[1], "worker": i, "pid": process.pid or 0, "exitcode": code})
 
 
@@ -197,7 +198,7 @@ class MultiProcessing:
     def init(original, self, loader, *args, **kwargs):
         original(self, loader, *args, **kwargs)
         try:
-            self.__dict__["_dptrace_alive"] = True
+            self.__dict__["_dptrace_alive"] = set(range(len(self._workers)))
             workers_started(self)
         except Exception as e:
             if guard.theirs(e):
@@ -252,14 +253,15 @@ class MultiProcessing:
 
     @staticmethod
     def shutdown_workers(original, self, *args, **kwargs):
-        result = original(self, *args, **kwargs)
         try:
-            if not sys.is_finalizing():
-                workers_ended(self)
-        except Exception as e:
-            if guard.theirs(e):
-                raise
-        return result
+            return original(self, *args, **kwargs)
+        finally:
+            try:
+                if not sys.is_finalizing():
+                    workers_ended(self)
+            except Exception as e:
+                if guard.theirs(e):
+                    raise
 
 
 def init_single(original, self, *args, **kwargs):
