@@ -19,9 +19,9 @@ build: ## bin/dptrace: one static program, the Python hook inside
 
 demo: build ## record a small training with a silent bug, on real torch, and print the report
 	@python=$$(tools/find-torch) && rm -rf demo.dptrace demo-fixed.dptrace && \
-	echo '$$ dptrace record -- python3 examples/denoise/train.py' && \
+	echo "\$$ dptrace record -o demo.dptrace -- $$python examples/denoise/train.py" && \
 	bin/dptrace record -o demo.dptrace -- $$python examples/denoise/train.py && \
-	printf '\nThe same program with the fix applied:\n\n$$ dptrace record -- python3 examples/denoise/train_fixed.py\n' && \
+	printf '\nThe same program with the fix applied:\n\n$$ dptrace record -o demo-fixed.dptrace -- %s examples/denoise/train_fixed.py\n' "$$python" && \
 	bin/dptrace record -o demo-fixed.dptrace -- $$python examples/denoise/train_fixed.py
 
 test: test-go test-python test-e2e ## all tests; finds or installs what they need
