@@ -95,7 +95,7 @@ def fetch(original, fetcher, *args, **kwargs):
         data = original(fetcher, *args, **kwargs)
     except BaseException as raised:
         try:
-            failed(window, raised)
+            failed(window, raised, args[0] if args else ())
         except Exception as e:
             if guard.theirs(e):
                 raise
@@ -146,11 +146,11 @@ def put_done(worker, ns):
         ring.put(ring.FETCH, _FETCH.pack(*fact, ns, samples), t0)
 
 
-def failed(window, raised):
+def failed(window, raised, asked):
     if isinstance(raised, StopIteration):
         return
     from . import failures
-    failures.write(raised, window.loader, window.number, window.worker, window.batch, here.stage)
+    failures.write(raised, window.loader, window.number, window.worker, window.batch, here.stage, asked)
 
 
 def serve(original, *args, **kwargs):
