@@ -130,7 +130,7 @@ type BatchFetch struct {
 	WaitNS    int64  `col:"wait_ns"`    // for an index, before the fetch
 	FetchNS   int64  `col:"fetch_ns"`   // dataset and transforms, without collate
 	CollateNS int64  `col:"collate_ns"` // collate function
-	PutNS     int64  `col:"put_ns"`     // handing over to the queue's feeder thread
+	PutNS     int64  `col:"put_ns"`     // handing over the batch before to the queue's feeder thread
 	Samples   int32  `col:"samples"`    // in the batch
 }
 

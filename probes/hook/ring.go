@@ -85,6 +85,9 @@ func (r *ring) check() error {
 	if err := r.readHeader(); err != nil {
 		return err
 	}
+	if r.header.capacity == 0 {
+		return errNotYet // magic and capacity are two stores, which other processors may see in either order
+	}
 	if c := r.header.capacity; c < minCapacity || c > maxCapacity || c%8 != 0 || st.Size < headerSize+int64(c) {
 		return fmt.Errorf("%w: capacity %d in a file of %d bytes", errDamaged, c, st.Size)
 	}

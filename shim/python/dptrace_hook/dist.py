@@ -69,11 +69,11 @@ def _wrapped(op):
 
 
 def watch_ddp(module):
-    hooks.wrap(module.DistributedDataParallel, "__init__", _wrapped("ddp"))
+    hooks.wrap(module.DistributedDataParallel, "__init__", hooks.around(_wrapped("ddp")))
 
 
 def watch_fsdp(module):
-    hooks.wrap(module.FullyShardedDataParallel, "__init__", _wrapped("fsdp"))
+    hooks.wrap(module.FullyShardedDataParallel, "__init__", hooks.around(_wrapped("fsdp")))
 
 
 def watch_fully_shard(module):
@@ -87,4 +87,4 @@ def watch_fully_shard(module):
             if guard.theirs(e):
                 raise
         return result
-    hooks.wrap(module, "fully_shard", fully_shard)
+    hooks.wrap(module, "fully_shard", hooks.around(fully_shard))

@@ -18,7 +18,7 @@ def watch():
     from . import hooks
     os.register_at_fork(after_in_child=forked)
     atexit.register(ended)
-    hooks.wrap(BaseProcess, "run", process_run)
+    hooks.wrap(BaseProcess, "run", hooks.around(process_run))
 
 
 def forked():
@@ -90,14 +90,14 @@ def _serve(original, results, args, kwargs):
         put = results.put
 
         def shadow(*a, **k):
-            sent = put(*a, **k)
-            try:
+            try:  # before it is sent: then the parent may end this process at once
                 _state["tasks"] += 1
+                watched.globals_(slots.TASK, _state["tasks"])
                 watched.look(slots.TASK, _state["tasks"], 0)
             except Exception as e:
                 if guard.theirs(e):
                     raise
-            return sent
+            return put(*a, **k)
         results.put = shadow
     except Exception as e:
         if guard.theirs(e):
@@ -107,9 +107,9 @@ def _serve(original, results, args, kwargs):
 
 def watch_pool(module):
     from . import hooks
-    hooks.wrap(module, "worker", lambda original, *a, **k: _serve(original, a[1] if len(a) > 1 else k["outqueue"], a, k))
+    hooks.wrap(module, "worker", hooks.around(lambda original, *a, **k: _serve(original, a[1] if len(a) > 1 else k["outqueue"], a, k)))
 
 
 def watch_executor(module):
     from . import hooks
-    hooks.wrap(module, "_process_worker", lambda original, *a, **k: _serve(original, a[1] if len(a) > 1 else k["result_queue"], a, k))
+    hooks.wrap(module, "_process_worker", hooks.around(lambda original, *a, **k: _serve(original, a[1] if len(a) > 1 else k["result_queue"], a, k)))

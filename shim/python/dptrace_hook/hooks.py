@@ -28,17 +28,23 @@ def dress(new, original):
     return new
 
 
-def wrap(owner, name, around):
-    """Replaces owner.name by a function that calls around(original, *args, **kwargs). Once."""
+def wrap(owner, name, make):
+    """Replaces owner.name by make(original). Once."""
     original = owner.__dict__.get(name)
     if original is None or getattr(original, "_dptrace", False):
         return
-
-    def wrapper(*args, **kwargs):
-        return around(original, *args, **kwargs)
-
+    wrapper = make(original)
     wrapper._dptrace = True
     setattr(owner, name, dress(wrapper, original))
+
+
+def around(function):
+    """A maker for wrap, of wrappers that call function(original, *args, **kwargs): where no microsecond counts."""
+    def make(original):
+        def wrapper(*args, **kwargs):
+            return function(original, *args, **kwargs)
+        return wrapper
+    return make
 
 
 def activate(module):
@@ -49,14 +55,14 @@ def activate(module):
     from . import forks
     loader = sys.modules["torch.utils.data.dataloader"]
     base, many, single = loader._BaseDataLoaderIter, loader._MultiProcessingDataLoaderIter, loader._SingleProcessDataLoaderIter
-    wrap(loader.DataLoader, "__init__", iterators.loader_init)
-    wrap(base, "__init__", iterators.base_init)
+    wrap(loader.DataLoader, "__init__", around(iterators.loader_init))
+    wrap(base, "__init__", around(iterators.base_init))
     wrap(base, "_next_index", iterators.next_index)
     multiprocessing_iterator(many)
     single_iterator(single)
     utils = loader._utils
     worker_reloaded(utils.worker)
-    wrap(utils.fetch._BaseDatasetFetcher, "__init__", fetcher_init)
+    wrap(utils.fetch._BaseDatasetFetcher, "__init__", around(fetcher_init))
     wrap(utils.fetch._MapDatasetFetcher, "fetch", windows.fetch)
     wrap(utils.fetch._IterableDatasetFetcher, "fetch", windows.fetch)
     forks.watch()
@@ -66,15 +72,15 @@ def activate(module):
 
 
 def multiprocessing_iterator(cls):
-    around = iterators.MultiProcessing
-    for name, wrapper in (("__init__", around.init), ("_reset", around.reset), ("_try_put_index", around.try_put_index),
-                          ("_try_get_data", around.try_get_data), ("_next_data", iterators.next_data(-2, around.tell)), ("_shutdown_workers", around.shutdown_workers)):
-        wrap(cls, name, wrapper)
+    many = iterators.MultiProcessing
+    for name, make in (("__init__", around(many.init)), ("_reset", around(many.reset)), ("_try_put_index", many.try_put_index),
+                       ("_try_get_data", many.try_get_data), ("_next_data", iterators.next_data(-2, many.tell)), ("_shutdown_workers", around(many.shutdown_workers))):
+        wrap(cls, name, make)
 
 
 def single_iterator(cls):
     """num_workers=0."""
-    wrap(cls, "__init__", iterators.init_single)
+    wrap(cls, "__init__", around(iterators.init_single))
     wrap(cls, "_next_data", iterators.next_data(-1, iterators.tell_single))
 
 
@@ -99,7 +105,7 @@ def fetcher_init(original, self, *args, **kwargs):
 def worker_reloaded(module):
     """torch.utils.data._utils.worker was imported, or reloaded (litdata does that inside its workers)."""
     if "torch.utils.data" in sys.modules and sys.modules["torch.utils.data"].__dict__.get("_dptrace"):
-        wrap(module, "_worker_loop", windows.serve)
+        wrap(module, "_worker_loop", around(windows.serve))
 
 
 def stateful(module):
@@ -108,6 +114,6 @@ def stateful(module):
     single_iterator(module._StatefulSingleProcessDataLoaderIter)
     worker = sys.modules["torchdata.stateful_dataloader.worker"]
     original = worker.__dict__.get("_worker_loop")
-    wrap(worker, "_worker_loop", windows.serve)
+    wrap(worker, "_worker_loop", around(windows.serve))
     if module.__dict__.get("_worker_loop") is original:  # one object in both places, or pickle finds another than it was given
         module._worker_loop = worker._worker_loop

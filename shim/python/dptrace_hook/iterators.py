@@ -103,7 +103,7 @@ def pass_begins(iterator, loader):
     number = notes["passes"]
     notes["passes"], notes["open"], notes["delivered"] = number + 1, number, 0
     d["_dptrace_at"] = (notes["number"], number)
-    d["_dptrace_notes"] = notes
+    d["_dptrace_notes"], d["_dptrace_arrived"] = notes, {}
     sampler = getattr(loader.__dict__.get("batch_sampler"), "__dict__", {}).get("sampler") or loader.__dict__.get("sampler")
     epoch = getattr(sampler, "__dict__", {}).get("epoch")
     seed = d.get("_base_seed")
@@ -170,25 +170,27 @@ def ended(iterator, raised, worker, t0):
 
 
 def next_data(worker, tell):
-    """Makes the wrapper of an iterator's _next_data; tell(iterator, t0) writes what it delivered."""
-    def around(original, self, *args, **kwargs):
-        t0 = mono()
-        try:
-            data = original(self, *args, **kwargs)
-        except BaseException as raised:
+    """A maker of wrappers of an iterator's _next_data; tell(iterator, t0) writes what it delivered."""
+    def make(original):
+        def wrapper(self, *args, **kwargs):
+            t0 = mono()
             try:
-                ended(self, raised, worker, t0)
+                data = original(self, *args, **kwargs)
+            except BaseException as raised:
+                try:
+                    ended(self, raised, worker, t0)
+                except Exception as e:
+                    if guard.theirs(e):
+                        raise
+                raise
+            try:
+                tell(self, t0)
             except Exception as e:
                 if guard.theirs(e):
                     raise
-            raise
-        try:
-            tell(self, t0)
-        except Exception as e:
-            if guard.theirs(e):
-                raise
-        return data
-    return around
+            return data
+        return wrapper
+    return make
 
 
 class MultiProcessing:
@@ -215,37 +217,41 @@ class MultiProcessing:
         return original(self, loader, *args, **kwargs)
 
     @staticmethod
-    def try_put_index(original, self, *args, **kwargs):
-        batch, t0 = self._send_idx, mono()
-        result = original(self, *args, **kwargs)
-        try:
-            if self._send_idx != batch:
-                t1, info = mono(), self._task_info.get(batch)
-                d = self.__dict__
-                put_indices(d["_dptrace_at"], batch, info[0] if info else -2, d.pop("_dptrace_index", None), t0, t1 - t0)
-        except Exception as e:
-            if guard.theirs(e):
-                raise
-        return result
+    def try_put_index(original):
+        def wrapper(self, *args, **kwargs):
+            batch, t0 = self._send_idx, mono()
+            result = original(self, *args, **kwargs)
+            try:
+                if self._send_idx != batch:
+                    t1, info = mono(), self._task_info.get(batch)
+                    d = self.__dict__
+                    put_indices(d["_dptrace_at"], batch, info[0] if info else -2, d.pop("_dptrace_index", None), t0, t1 - t0)
+            except Exception as e:
+                if guard.theirs(e):
+                    raise
+            return result
+        return wrapper
 
     @staticmethod
-    def try_get_data(original, self, *args, **kwargs):
-        got = original(self, *args, **kwargs)
-        try:
-            if got[0]:
-                d = self.__dict__
-                d["_dptrace_got"] = batch = got[1][0]
-                d.setdefault("_dptrace_arrived", {})[batch] = mono()
-        except Exception as e:
-            if guard.theirs(e):
-                raise
-        return got
+    def try_get_data(original):
+        def wrapper(self, *args, **kwargs):
+            got = original(self, *args, **kwargs)
+            try:
+                if got[0]:
+                    d = self.__dict__
+                    d["_dptrace_got"] = batch = got[1][0]
+                    d["_dptrace_arrived"][batch] = mono()
+            except Exception as e:
+                if guard.theirs(e):
+                    raise
+            return got
+        return wrapper
 
     @staticmethod
     def tell(self, t0):
         t1, d = mono(), self.__dict__
         batch = d["_dptrace_got"] if d.get("_in_order") is False else d["_rcvd_idx"] - 1
-        delivered(self, batch, -2, t0, d.get("_dptrace_arrived", {}).pop(batch, 0))
+        delivered(self, batch, -2, t0, d["_dptrace_arrived"].pop(batch, 0))
         r = ring.ring
         r.calls += 1
         if r.calls & 7 == 0:
@@ -292,14 +298,17 @@ def base_init(original, self, loader, *args, **kwargs):
             raise
 
 
-def next_index(original, self, *args, **kwargs):
-    index = original(self, *args, **kwargs)
-    try:
-        self.__dict__["_dptrace_index"] = index
-    except Exception as e:
-        if guard.theirs(e):
-            raise
-    return index
+def next_index(original):
+    """Around _next_index: what the sampler gave, for put_indices."""
+    def wrapper(self, *args, **kwargs):
+        index = original(self, *args, **kwargs)
+        try:
+            self.__dict__["_dptrace_index"] = index
+        except Exception as e:
+            if guard.theirs(e):
+                raise
+        return index
+    return wrapper
 
 
 def loader_init(original, self, *args, **kwargs):

@@ -69,7 +69,8 @@ class Ring:
                 raise
             return
         now = mono()
-        struct.pack_into("<4sIQQIIIIQQQ", self.map, 0, b"DPR1", 1, 0, 0, size, self.pid, os.getppid(), 0, now, 0, now)
+        struct.pack_into("<IQQIIIIQQQ", self.map, 4, 1, 0, 0, size, self.pid, os.getppid(), 0, now, 0, now)
+        self.map[:4] = b"DPR1"  # last: the recorder may look at any time
         self.capacity = size
         # Items of a cast memoryview are stored whole, which struct's little-endian formats do byte by byte.
         self.words = memoryview(self.map)[:HEADER].cast("Q")

@@ -154,6 +154,24 @@ def _sfc(s):
     return struct.pack("<4QII", *([int(w) for w in s["state"]["state"]] + [s["has_uint32"], s["uinteger"]]))
 
 
+class Pcg:
+    """PCG64 and PCG64DXSM in place: pcg64_state of numpy/random/src/pcg64/pcg64.h is a pointer to u128 state and u128 inc,
+    int has_uint32, u32 uinteger. Raises ValueError where that is not what the official getter says (emulated 128 bits)."""
+
+    def __init__(self, bits, kind):
+        self.bits, self.kind = bits, kind  # the memory is the generator's
+        at = bits.ctypes.state_address
+        self.words = memoryview((ctypes.c_char * 32).from_address(ctypes.c_void_p.from_address(at).value)).cast("B")
+        self.half = memoryview((ctypes.c_char * 8).from_address(at + ctypes.sizeof(ctypes.c_void_p))).cast("B")
+        if self.peek() != _pcg(bits.state):
+            raise ValueError("PCG64 is laid out in another way")
+
+    def peek(self):
+        return bytes(self.words) + bytes(self.half)
+
+    place, raw = Words.place, Words.raw
+
+
 _PACKERS = {"PCG64": ("pcg64", _pcg), "PCG64DXSM": ("pcg64dxsm", _pcg), "Philox": ("philox", _philox), "SFC64": ("sfc64", _sfc)}
 _RANDOM = random.Random.__mro__[1]  # _random.Random, whose methods are C
 
@@ -213,6 +231,11 @@ def _numpy(bits):
     if name == "MT19937":
         at = bits.ctypes.state_address
         return Mersenne(at, at + _KEY_BYTES, bits)  # mt19937_state of numpy/random/src/mt19937/mt19937.h
+    if name in ("PCG64", "PCG64DXSM"):
+        try:
+            return Pcg(bits, name.lower())
+        except ValueError:
+            pass
     if name in _PACKERS:
         return Words(bits, *_PACKERS[name])
     return None

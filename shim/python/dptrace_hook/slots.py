@@ -74,6 +74,12 @@ class Slots:
         for found in globals_() + (discover.Walk().roots(self.dataset, self.collate) if self.dataset is not None else []):
             self.watch(found, when, 0)
 
+    def globals_(self, when, window):
+        """NumPy's generator, where the program has loaded numpy.random only now."""
+        if len(self.slots) < 3 and numpy_global() is not None:
+            for found in globals_():
+                self.watch(found, when, window)
+
     def watch(self, found, when, window):
         obj = found.current()
         if obj is None or id(obj) in self.ids:

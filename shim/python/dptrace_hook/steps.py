@@ -57,7 +57,7 @@ def watch(module):
         register(stepped)
         return
     from . import hooks
-    hooks.wrap(module.Optimizer, "__init__", _init)
+    hooks.wrap(module.Optimizer, "__init__", hooks.around(_init))
 
 
 def _init(original, self, *args, **kwargs):

@@ -25,19 +25,21 @@ class Worker:
     def __init__(self, number, seed):
         self.number, self.seed = number, seed
         self.passes = -1  # fetchers made, less one; persistent workers make one per pass
-        self.batch = self.window = -1
-        self.t_wait = self.t_got = 0
-        self.done = None  # the window that waits for its batch to be put
+        self.batch = -1  # given with the last index
+        self.t_put = ring.mono()  # when the last batch was handed over
+        self.put_ns = 0  # how long that took
+        self.done = None  # the window whose batch is not handed over yet
 
 
 class Window:
     """The state of one fetcher's windows: kept in the fetcher, gone with it."""
 
-    def __init__(self, loader, number, worker, dataset, collate):
+    def __init__(self, loader, number, worker, serving, dataset, collate):
         self.loader, self.number, self.worker = loader, number, worker
-        self.live = worker == -1  # the training loop runs between the windows
-        self.window, self.batch = -1, 0
-        self.t_fetch = self.t_collate = self.t_collated = 0
+        self.serving = serving  # the Worker; None in the main process
+        self.live = serving is None  # the training loop runs between the windows
+        self.window = -1
+        self.t_collate = self.t_collated = 0
         self.samples = 0
         self.slots = slots.Slots(loader, number, worker, dataset, collate)
 
@@ -47,12 +49,12 @@ def attach(fetcher, box, dataset, collate):
     worker, single = here.worker, here.single
     if worker is not None:
         worker.passes += 1
-        window = Window(0, worker.passes, worker.number, dataset, collate)
+        window = Window(0, worker.passes, worker.number, worker, dataset, collate)
         if worker.passes == 0:
             torch = sys.modules["torch"]
             ring.put_json(ring.WORKER, {"phase": "ready", "worker": worker.number, "pid": ring.ring.pid, "seed": torch.initial_seed()})
     elif single is not None:
-        window = Window(single[0], single[1], -1, dataset, collate)
+        window = Window(single[0], single[1], -1, None, dataset, collate)
     else:
         return
     fetcher.__dict__["_dptrace"] = window
@@ -77,80 +79,76 @@ def timed(box, collate):
     return collated
 
 
-def fetch(original, fetcher, *args, **kwargs):
+def fetch(original):
     """Around the fetch of either fetcher."""
-    t_in = mono()
-    window = fetcher.__dict__.get("_dptrace")
-    if window is None or guard.off:
-        return original(fetcher, *args, **kwargs)
-    try:
-        enter(window)
-    except Exception as e:
-        if guard.theirs(e):
-            raise
-    here.stage = "fetch"
-    window.t_collate = window.t_collated = 0
-    t0 = window.t_fetch = mono()
-    try:
-        data = original(fetcher, *args, **kwargs)
-    except BaseException as raised:
+    def wrapper(fetcher, *args, **kwargs):
+        t_in = mono()
+        window = fetcher.__dict__.get("_dptrace")
+        if window is None or guard.off:
+            return original(fetcher, *args, **kwargs)
         try:
-            failed(window, raised, args[0] if args else ())
+            enter(window)
         except Exception as e:
             if guard.theirs(e):
                 raise
-        raise
-    t1 = mono()
-    try:
-        leave(window, fetcher, t0, t1)
-        r = ring.ring
-        r.calls += 1
-        if r.calls & 7 == 0:
-            r.cost(t0 - t_in + mono() - t1)
-    except Exception as e:
-        if guard.theirs(e):
+        t0 = mono()
+        try:
+            data = original(fetcher, *args, **kwargs)
+        except BaseException as raised:
+            try:
+                failed(window, raised, args[0] if args else ())
+            except Exception as e:
+                if guard.theirs(e):
+                    raise
             raise
-    return data
+        t1 = mono()
+        try:
+            leave(window, fetcher, t0, t1)
+            r = ring.ring
+            r.calls += 1
+            if r.calls & 7 == 0:
+                r.cost(t0 - t_in + mono() - t1)
+        except Exception as e:
+            if guard.theirs(e):
+                raise
+        return data
+    return wrapper
 
 
 def enter(window):
-    worker = here.worker
     window.window += 1
-    if worker is not None:
-        window.batch = worker.batch
-    else:
-        window.batch = window.window
+    window.t_collate = window.t_collated = 0
+    here.stage = "fetch"
     if window.live:
         window.slots.before(window.window)
 
 
 def leave(window, fetcher, t0, t1):
-    window.slots.after(window.window, t1 - t0)
-    if window.window in slots.SEARCH_AFTER:
-        window.slots.search(fetcher.__dict__.get("dataset_iter"), window.window)
-    worker = here.worker
+    number = window.window
+    window.slots.after(number, t1 - t0)
+    if number in slots.SEARCH_AFTER:
+        window.slots.search(fetcher.__dict__.get("dataset_iter"), number)
     c0, c1 = window.t_collate or t1, window.t_collated or t1
-    wait = worker.t_got - worker.t_wait if worker is not None and worker.t_wait else 0
-    fact = (window.loader, window.number, window.worker, window.batch, window.window, wait, c0 - t0, c1 - c0)
+    worker = window.serving
     if worker is None:
-        ring.put(ring.FETCH, _FETCH.pack(*fact, 0, window.samples), t0)
+        ring.put(ring.FETCH, _FETCH.pack(window.loader, window.number, -1, number, number, 0, c0 - t0, c1 - c0, 0, window.samples), t0)
     else:
-        worker.done = (fact, window.samples, t0)
+        worker.done = (window, t0, c0, c1)
 
 
-def put_done(worker, ns):
-    """The batch of the last window went to the queue's feeder thread."""
-    if worker.done is not None:
-        fact, samples, t0 = worker.done
-        worker.done = None
-        ring.put(ring.FETCH, _FETCH.pack(*fact, ns, samples), t0)
+def handed_over(worker, batch):
+    """Right before the batch of the last window goes to the queue: after it, its feeder thread wants the interpreter."""
+    window, t0, c0, c1 = worker.done
+    worker.done = None
+    ring.put(ring.FETCH, _FETCH.pack(0, window.number, window.worker, batch, window.window, max(t0 - worker.t_put, 0), c0 - t0, c1 - c0, worker.put_ns, window.samples), t0)
 
 
 def failed(window, raised, asked):
     if isinstance(raised, StopIteration):
         return
     from . import failures
-    failures.write(raised, window.loader, window.number, window.worker, window.batch, here.stage, asked)
+    batch = window.window if window.serving is None else window.serving.batch
+    failures.write(raised, window.loader, window.number, window.worker, batch, here.stage, asked)
 
 
 def serve(original, *args, **kwargs):
@@ -178,36 +176,33 @@ def serve(original, *args, **kwargs):
 
 
 def shadow(worker, index_queue, data_queue):
-    """Clocks in the two queues of a worker. The methods are shadowed on the instances: their types stay."""
+    """In the two queues of a worker: which batch is asked for, and when it is handed over. The methods are shadowed on
+    the instances: their types stay."""
     get, put = index_queue.get, data_queue.put
     me = get_ident()
 
     def shadow_get(*args, **kwargs):
-        if not worker.t_wait:
-            worker.t_wait = mono()
         got = get(*args, **kwargs)
-        try:
-            if type(got) is tuple and len(got) == 2 and type(got[0]) is int:
-                worker.t_got, worker.batch = mono(), got[0]
-        except Exception as e:
-            if guard.theirs(e):
-                raise
+        if type(got) is tuple and len(got) == 2 and type(got[0]) is int:
+            worker.batch = got[0]
         return got
 
     def shadow_put(*args, **kwargs):
         t0 = mono()
-        result = put(*args, **kwargs)
         try:
-            if get_ident() == me:
-                t1 = mono()
-                put_done(worker, t1 - t0)
-                worker.t_wait = 0
-                ring.ring.calls += 1
-                if ring.ring.calls & 7 == 0:
-                    ring.ring.cost(mono() - t1)
+            if worker.done is not None and get_ident() == me:
+                handed_over(worker, worker.batch)
         except Exception as e:
             if guard.theirs(e):
                 raise
+        t1 = mono()
+        result = put(*args, **kwargs)
+        worker.t_put = t2 = mono()
+        worker.put_ns = t2 - t1
+        r = ring.ring
+        r.calls += 1
+        if r.calls & 7 == 0:
+            r.hook_ns += 8 * (t1 - t0)
         return result
 
     index_queue.get, data_queue.put = shadow_get, shadow_put
