@@ -121,7 +121,7 @@ class Ring:
         return False
 
     def cost(self, ns):
-        """Adds what an 8th of the calls was measured to cost to the header, for all eight."""
+        """Adds what one of eight calls was measured to cost, for all eight."""
         self.hook_ns += 8 * ns
         if not self.dead and self.open:
             self.count()

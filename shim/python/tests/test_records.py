@@ -1,9 +1,11 @@
 """What is written for each kind of loader, compared with what the program itself prints."""
 import json
+import os
+import shutil
 import sys
 import unittest
 
-from harness import HookTest, versions
+from harness import PYTHON, HookTest, versions
 
 # Prints each batch's indices; the worker prints its own generator's state around each fetch to a file of its own.
 PROGRAM = """
@@ -38,6 +40,30 @@ if __name__ == "__main__":
 
 
 class Records(HookTest):
+    def test_a_slower_hook_says_so(self):
+        """What the hook says that it costs rises with what it costs, in the workers and in the main process."""
+        for how in ("fork", "none"):
+            cost = []
+            for slower in (False, True):
+                for name in os.listdir(self.spool):
+                    os.unlink(os.path.join(self.spool, name))
+                if slower:
+                    self.change("slots", """
+                        import time as _time
+                        _look = Slots.look
+                        def _slow(self, *args):
+                            _time.sleep(0.004)
+                            _look(self, *args)
+                        Slots.look = _slow
+                        """)
+                self.record(how)
+                readers = [r for r in self.rings() if r.of("fetch")]
+                self.assertEqual(len(readers), 1 if how == "none" else 4)
+                cost.append(min(r.hook_ns for r in readers))
+            self.assertGreater(cost[1] - cost[0], 8 * 4000000 - 1000000, (how, cost))  # one measured window stands for eight
+            shutil.rmtree(os.path.join(self.hook, "dptrace_hook"))
+            shutil.copytree(os.path.join(PYTHON, "dptrace_hook"), os.path.join(self.hook, "dptrace_hook"))
+
     def record(self, how):
         self.write("states", "")
         code, out, err = self.run_program("HOW = %r\n" % how + PROGRAM)
