@@ -42,8 +42,13 @@ class Found:
 
     def current(self):
         """What hangs there now: a program may replace its generator."""
+        holder = self.holder
+        if holder is None:
+            return self.obj
+        if isinstance(holder, dict):  # not by [], which has a defaultdict make what is missing
+            return dict.get(holder, self.key)
         try:
-            return self.obj if self.holder is None else self.holder[self.key]
+            return holder[self.key]
         except (KeyError, IndexError):
             return None
 

@@ -61,7 +61,7 @@ def _wrapped(op):
         original(self, *args, **kwargs)
         try:
             group = self.__dict__.get("process_group")
-            tell(op, self.__dict__.get("module") or self.__dict__.get("_modules", {}).get("module"), ranks_of(group))
+            tell(op, self.__dict__.get("_modules", {}).get("module"), ranks_of(group))
         except Exception as e:
             if guard.theirs(e):
                 raise

@@ -25,16 +25,28 @@ def where_made(depth):
 
 def loader_made(loader):
     """After DataLoader.__init__: remembers where and when, for the first iteration."""
-    loader.__dict__["_dptrace"] = {"of": id(loader), "at": where_made(3), "t": mono(), "number": 0, "passes": 0, "open": -1}
+    note(loader, where_made(3))
+
+
+def note(loader, at):
+    notes = loader.__dict__["_dptrace"] = {"of": id(loader), "at": at, "t": mono(), "number": 0, "passes": 0, "open": -1}
+    return notes
 
 
 def facts_of(loader):
     """Our notes in a loader; a loader that came about by copying one gets its own."""
     notes = loader.__dict__.get("_dptrace")
     if notes is None or notes["of"] != id(loader):
-        at = notes["at"] if notes else []
-        notes = loader.__dict__["_dptrace"] = {"of": id(loader), "at": at, "t": mono(), "number": 0, "passes": 0, "open": -1}
+        return note(loader, notes["at"] if notes else [])
     return notes
+
+
+def sampler_of(loader):
+    """Who decides on the order: a batch sampler's own sampler, else the loader's. Compared with None and not by truth,
+    which would call the user's __len__."""
+    d = loader.__dict__
+    inner = getattr(d.get("batch_sampler"), "__dict__", {}).get("sampler")
+    return d.get("sampler") if inner is None else inner
 
 
 def describe(loader, iterator, notes):
@@ -44,9 +56,7 @@ def describe(loader, iterator, notes):
     notes["number"] = _loaders
     d, it = loader.__dict__, iterator.__dict__
     batch_sampler = d.get("batch_sampler")
-    sampler = getattr(batch_sampler, "__dict__", {}).get("sampler") if batch_sampler is not None else None
-    if sampler is None:
-        sampler = d.get("sampler")
+    sampler = sampler_of(loader)
     s = getattr(sampler, "__dict__", {})
     number = lambda v, none=-1: int(v) if type(v) in (int, bool) else none  # noqa: E731
     workers = number(it.get("_num_workers"), 0)
@@ -104,8 +114,7 @@ def pass_begins(iterator, loader):
     notes["passes"], notes["open"], notes["delivered"] = number + 1, number, 0
     d["_dptrace_at"] = (notes["number"], number)
     d["_dptrace_notes"], d["_dptrace_arrived"] = notes, {}
-    sampler = getattr(loader.__dict__.get("batch_sampler"), "__dict__", {}).get("sampler") or loader.__dict__.get("sampler")
-    epoch = getattr(sampler, "__dict__", {}).get("epoch")
+    epoch = getattr(sampler_of(loader), "__dict__", {}).get("epoch")
     seed = d.get("_base_seed")
     ring.put_json(ring.PASS, {"loader": notes["number"], "pass": number, "phase": "begin", "sampler_epoch": epoch if type(epoch) is int else -1,
                               "base_seed": seed if type(seed) is int else 0})

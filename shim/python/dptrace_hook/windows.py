@@ -23,8 +23,8 @@ here = Here()
 class Worker:
     """One run of torch's _worker_loop."""
 
-    def __init__(self, number, seed):
-        self.number, self.seed = number, seed
+    def __init__(self, number):
+        self.number = number
         self.passes = -1  # fetchers made, less one; persistent workers make one per pass
         self.batch = -1  # given with the last index
         self.t_put = ring.mono()  # when the last batch was handed over
@@ -153,12 +153,12 @@ def failed(window, raised, asked):
 
 def serve(original, *args, **kwargs):
     """Around torch's _worker_loop. Of its arguments only these have kept place and meaning from 1.5 to 2.15:
-    2 index_queue, 3 data_queue, 8 the seed, 10 worker_id."""
+    2 index_queue, 3 data_queue, 10 worker_id."""
     worker = None
     try:
         if len(args) > 10 and type(args[10]) is int:
             ring.ring.kind = "worker"
-            worker = here.worker = Worker(args[10], args[8] if type(args[8]) is int else 0)
+            worker = here.worker = Worker(args[10])
             shadow(worker, args[2], args[3])
     except Exception as e:
         if guard.theirs(e):

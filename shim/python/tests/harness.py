@@ -63,7 +63,7 @@ class HookTest(unittest.TestCase):
         self.session(spool=self.spool)
 
     def session(self, **more):
-        facts = {"spool": self.spool, "ring": self.ring, "rings": 64, "version": 1, "debug": False}
+        facts = {"spool": self.spool, "ring": self.ring, "rings": 64, "version": 1}
         facts.update(more)
         with open(os.path.join(self.hook, "session.json"), "w") as f:
             json.dump(facts, f)

@@ -160,6 +160,38 @@ class FailOpen(HookTest):
         codes = [w.exitcode for w in self.main_ring().of("worker") if w.phase == "exit"]
         self.assertEqual(codes.count(-9), 5, codes)
 
+    def test_no_length_of_the_program_is_asked_for(self):
+        """Truth of an object calls its __len__: of samplers, and of what a defaultdict makes when asked for what it has not."""
+        program = """
+            from collections import defaultdict
+            from torch.utils.data import Sampler
+            class Endless(Sampler):
+                def __init__(self, order):
+                    self.order = order
+                def __iter__(self):
+                    return iter(self.order)
+                def __len__(self):
+                    raise RuntimeError("no length")
+            class Emptied(Noise):
+                def __init__(self):
+                    super().__init__()
+                    self.made, self.rngs = [], defaultdict(self.make, {"a": random.Random(1)})
+                def make(self):
+                    self.made.append(1)
+                def __getitem__(self, i):
+                    self.rngs.pop("a", None)
+                    assert not self.made
+                    return super().__getitem__(i)
+            if __name__ == "__main__":
+                data = Emptied()
+                for batch in DataLoader(data, batch_size=4, sampler=Endless(range(8))):
+                    pass
+                for batch in DataLoader(data, batch_sampler=Endless([[0, 1], [2, 3]])):
+                    pass
+                print("ok", len(data.made))
+            """
+        self.assertEqual(self.run_both(program), "ok 0\n")
+
     def test_an_error_of_the_program_keeps_its_text(self):
         program = """
             class Broken(Noise):
