@@ -14,7 +14,7 @@ func TestListed(t *testing.T) {
 	var listed []string
 	for _, p := range List {
 		listed = append(listed, p.Name)
-		if p.Doc == "" || p.Run == nil {
+		if p.Doc == "" || p.Start == nil || p.Tier == "" {
 			t.Errorf("probe %q does not describe itself", p.Name)
 		}
 	}

@@ -82,7 +82,8 @@ var tables = []*table{
 	define[Process](), define[Exit](), define[Loader](), define[Pass](), define[Worker](),
 	define[BatchPut](), define[BatchFetch](), define[BatchNext](),
 	define[RngSlot](), define[RngState](), define[Optimizer](), define[Exception](), define[Dist](),
-	define[Memory](), define[Host](), define[Clock](), define[Meta](), define[Lost](), define[Overhead](),
+	define[Memory](), define[Limit](), define[Signal](), define[Oom](), define[Cow](), define[Extent](), define[Private](),
+	define[Host](), define[Clock](), define[Meta](), define[Lost](), define[Overhead](),
 }
 
 var (

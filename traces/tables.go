@@ -46,7 +46,7 @@ type Exit struct {
 	Head
 	Code   int32  `col:"code"`   // exit code; -1 when a signal ended it or nobody knows
 	Signal int32  `col:"signal"` // 0: none
-	Source string `col:"source"` // wait (our child), exitcode (Process.exitcode in its parent), gone (vanished from /proc)
+	Source string `col:"source"` // kernel (its tracepoint), wait (our child), exitcode (Process.exitcode in its parent), gone (vanished from /proc)
 }
 
 // Loader is one DataLoader object.
@@ -93,14 +93,17 @@ type Pass struct {
 
 // Worker is the begin, readiness or end of one worker process or thread.
 type Worker struct {
-	Head            // begin, exit: the parent; ready, end: the worker itself
-	Loader   uint32 `col:"loader"`   // 0 in ready and end: the worker does not know
-	Pass     uint32 `col:"pass"`     // the pass that started it
-	Worker   int32  `col:"worker"`   // number in its pass, from 0
-	Pid      int32  `col:"pid"`      // 0 unknown
-	Phase    string `col:"phase"`    // begin, ready, end, exit
-	Seed     int64  `col:"seed"`     // torch.initial_seed() in the worker, at ready
-	ExitCode int32  `col:"exitcode"` // multiprocessing's: -N for signal N; at exit
+	Head                // begin, exit: the parent; ready, end: the worker itself
+	Loader       uint32 `col:"loader"`        // 0 in ready and end: the worker does not know
+	Pass         uint32 `col:"pass"`          // the pass that started it
+	Worker       int32  `col:"worker"`        // number in its pass, from 0
+	Pid          int32  `col:"pid"`           // 0 unknown
+	Phase        string `col:"phase"`         // begin, ready, end, exit
+	Seed         int64  `col:"seed"`          // torch.initial_seed() in the worker, at ready
+	ExitCode     int32  `col:"exitcode"`      // multiprocessing's: -N for signal N; at exit
+	PickledBytes int64  `col:"pickled_bytes"` // its arguments, the dataset among them, as spawn and forkserver pickle them; at begin; 0: nothing was, or not known
+	PickleNS     int64  `col:"pickle_ns"`     // how long that took in the parent
+	Asked        string `col:"asked"`         // at exit: yes (it ended after its parent had begun to shut the workers down), no (before), "" not known
 }
 
 // BatchPut is a list of sample indices handed to a worker. Long lists take
@@ -192,7 +195,7 @@ type Exception struct {
 	Pass    uint32 `col:"pass"`    // as in BatchFetch
 	Worker  int32  `col:"worker"`  // as in BatchFetch
 	Batch   uint32 `col:"batch"`   // as in BatchFetch
-	Stage   string `col:"stage"`   // fetch, collate, next
+	Stage   string `col:"stage"`   // fetch, collate, next; exit (nobody caught it and the process ended; loader and pass are 0, worker is -1)
 	Sample  int64  `col:"sample"`  // index; -1 unknown
 	Type    string `col:"type"`    // qualified name
 	Message string `col:"message"` // at most 500 characters
@@ -226,6 +229,84 @@ type Memory struct {
 	Source       string `col:"source"`        // smaps_rollup, statm
 }
 
+// Limit is how much memory may be used and how much is: of the target's control
+// group, of one above it that has a limit, or of the machine.
+type Limit struct {
+	Head            // proc: 0
+	Scope    string `col:"scope"`     // cgroup, host
+	Path     string `col:"path"`      // of the control group, in its hierarchy
+	Limit    int64  `col:"limit"`     // bytes
+	Usage    int64  `col:"usage"`     // bytes; host: all but what is available without swapping
+	OomKills int64  `col:"oom_kills"` // processes that the out-of-memory killer has ended in it so far; -1 not known
+}
+
+// Signal is a signal that was sent to a process of the run (kernel tier).
+// Signals that end nothing and are sent all the time (CHLD, CONT, URG, WINCH,
+// timers) are left out.
+type Signal struct {
+	Head                  // proc: to whom
+	Signal         int32  `col:"signal"`          // number
+	Code           int32  `col:"code"`            // si_code: 0 kill(2), -6 tgkill(2), 128 the kernel, 1 and more: a fault
+	SenderPid      int32  `col:"sender_pid"`      // 0: the kernel, or a process outside of the recorder's pid namespace
+	SenderComm     string `col:"sender_comm"`     // its name, at most 15 bytes; "" the kernel
+	SenderCmdline  string `col:"sender_cmdline"`  // if it was still there to be asked
+	SenderProc     uint32 `col:"sender_proc"`     // 0: it is not of the run
+	SenderAncestor bool   `col:"sender_ancestor"` // it is the process itself, its parent, or theirs
+	Address        uint64 `col:"address"`         // that was accessed, of a fault; else 0
+	Mapping        string `col:"mapping"`         // what is mapped there: heap, stack, anon, file, shm, none; "" no fault
+	MappingPath    string `col:"mapping_path"`    // of file and shm
+}
+
+// Oom is a process that the out-of-memory killer has chosen (kernel tier).
+type Oom struct {
+	Head
+	Comm string `col:"comm"` // its name
+}
+
+// Cow is memory that a process of the run has copied from its parent by writing
+// to it (kernel tier, x86-64): write faults on pages that were present, in a
+// process that was forked and has called neither exec nor fork since. Numbers
+// count from the fork on; there is a row for each kind of mapping.
+type Cow struct {
+	Head
+	Mapping string  `col:"mapping"` // heap, anon, stack, file (private, of a file), shm (no copy: shared), new (was not there at the fork), unknown, parent (faults of a process that has forked itself: what was copied and what was only write-protected cannot be told apart; no blocks)
+	User    uint64  `col:"user"`    // pages written to by the program
+	Kernel  uint64  `col:"kernel"`  // pages written to by system calls
+	Blocks  []int64 `col:"blocks"`  // 2 MiB blocks (address / 2^21) whose count has changed since the row before
+	Pages   []int64 `col:"pages"`   // of each block, user and kernel together
+	Final   bool    `col:"final"`   // the process has ended
+}
+
+// Extent is a container of Python objects that forked workers inherit with
+// their dataset, and the memory that the objects lie on.
+type Extent struct {
+	Head            // proc: the main process
+	Extent  uint32  `col:"extent"`  // from 1 in its process
+	Loader  uint32  `col:"loader"`  // Loader.Loader
+	Pass    uint32  `col:"pass"`    // before whose workers were started
+	Path    string  `col:"path"`    // as the program names it: dataset.records
+	Class   string  `col:"class"`   // of the container
+	Items   int64   `col:"items"`   // length of the container
+	Sampled int64   `col:"sampled"` // objects whose addresses were taken, spread over all items
+	Starts  []int64 `col:"starts"`  // runs of 2 MiB blocks that hold such objects: the first block of each
+	Counts  []int64 `col:"counts"`  // blocks in each run
+}
+
+// Private is how much of an extent a worker has to itself, by its own
+// /proc/self/pagemap.
+type Private struct {
+	Head           // proc: the worker
+	Pass    uint32 `col:"pass"`    // as in BatchFetch
+	Worker  int32  `col:"worker"`  // as in BatchFetch
+	Window  uint32 `col:"window"`  // fetches done before, in this pass of this worker
+	When    string `col:"when"`    // begin (fetcher made), window, end
+	Extent  uint32 `col:"extent"`  // Extent.Extent of the parent; 0: all that the worker inherited of its dataset
+	Parent  int32  `col:"parent"`  // pid of the process that Extent counts in
+	Present int64  `col:"present"` // bytes of it in memory
+	Private int64  `col:"private"` // bytes of it that no other process maps
+	DurNS   int64  `col:"dur_ns"`  // how long looking took
+}
+
 // Host is the machine of a part.
 type Host struct {
 	Head
@@ -247,7 +328,8 @@ type Clock struct {
 }
 
 // Meta is what there is one of: a key and its value. Keys: schema, version,
-// run_id, command (JSON array), cwd, started_ns (since 1970), tier, spool;
+// run_id, command (JSON array), cwd, started_ns (since 1970), tier (hook or
+// kernel), tier_refused (why not kernel; "" not tried), spool;
 // written when the target has ended: exit_code, target_cpu_ns (of the target and
 // of all descendants that were waited for), left_running (processes that lived
 // on), rows (JSON object: rows of each table),
@@ -261,19 +343,22 @@ type Meta struct {
 // Lost is what could not be recorded: the count since the last such row.
 type Lost struct {
 	Head
-	Source string `col:"source"` // hook (its ring was full), writer (the trace could not be written), hook-error (our code failed and stood aside)
+	Source string `col:"source"` // hook (its ring was full), writer (the trace could not be written), hook-error (our code failed and stood aside), kernel (a map or ring of the eBPF programs was full)
 	Table  string `col:"table"`  // "" not known
 	Count  uint64 `col:"count"`  // rows, or records of the hook
 	Reason string `col:"reason"` // as text
 }
 
 // Overhead is what recording has cost so far: of the hook in its process, or
-// (proc 0) of the recorder itself.
+// (proc 0) of the recorder itself: all of it, or of one probe.
 type Overhead struct {
 	Head
-	HookNS  int64  `col:"hook_ns"` // time inside of the hook; 0 for the recorder
-	CPUNS   int64  `col:"cpu_ns"`  // the recorder's own CPU time; 0 for the hook
-	Calls   uint64 `col:"calls"`   // of wrapped methods
-	Records uint64 `col:"records"` // written
-	Rss     int64  `col:"rss"`     // the recorder's
+	HookNS  int64  `col:"hook_ns"`  // time inside of the hook; 0 for the recorder
+	CPUNS   int64  `col:"cpu_ns"`   // the recorder's own CPU time; 0 for the hook
+	Calls   uint64 `col:"calls"`    // of wrapped methods
+	Records uint64 `col:"records"`  // written
+	Rss     int64  `col:"rss"`      // the recorder's
+	Probe   string `col:"probe"`    // proc 0: whose CPU time cpu_ns is; "" all of the recorder's
+	BpfNS   int64  `col:"bpf_ns"`   // of a probe: time in its eBPF programs, on the CPUs of whoever they interrupted
+	BpfRuns uint64 `col:"bpf_runs"` // of a probe: runs of its eBPF programs that found something to do
 }

@@ -21,8 +21,9 @@ import (
 var Probe = probe.Probe{
 	Name:  "hook",
 	Doc:   "loaders, batches, generator states and exceptions, from inside each Python process",
+	Tier:  probe.Hook,
 	Needs: needs,
-	Run:   run,
+	Start: start,
 }
 
 const (
@@ -57,13 +58,17 @@ type reader struct {
 	unseen  []*source // ended
 }
 
-func run(ctx context.Context, r *probe.Recording) error {
+func start(r *probe.Recording) (probe.Watch, error) {
 	dir, err := unix.Open(r.Spool, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return fmt.Errorf("open spool %s: %w", r.Spool, err)
+		return nil, fmt.Errorf("open spool %s: %w", r.Spool, err)
 	}
-	defer func() { _ = unix.Close(dir) }()
 	d := &reader{Recording: r, dir: dir, rings: map[string]*source{}, ignored: map[string]bool{}, sources: sources{}}
+	return d.watch, nil
+}
+
+func (d *reader) watch(ctx context.Context) error {
+	defer func() { _ = unix.Close(d.dir) }()
 	pause := minPause
 	for ctx.Err() == nil {
 		pause = d.pause(pause, d.look(time.Now()))

@@ -2,19 +2,37 @@
 // processes of the run and reading /proc.
 package probe
 
-import "context"
+import (
+	"context"
+
+	"github.com/cilium/ebpf"
+)
+
+// Tier is what a probe needs of the machine.
+type Tier string
+
+const (
+	Hook   Tier = "hook"   // no privilege
+	Kernel Tier = "kernel" // CAP_BPF and CAP_PERFMON: it loads eBPF programs
+)
 
 // Probe is one source of a trace's rows. It describes itself; probes.List names
 // all there are.
 type Probe struct {
 	Name  string // its folder under probes/
 	Doc   string // what it sees, in one line
+	Tier  Tier
 	Needs []Need // without which it gives nothing, or less
-	// Run watches until ctx is done, then hands in what is left and returns.
-	// Rows that are lost are counted in the trace; an error is one that ended
-	// the probe early.
-	Run func(ctx context.Context, r *Recording) error
+	// Start makes the probe see all that happens from now on. The target runs
+	// only when all probes have started. An error says what the machine refused,
+	// in one line; the recording goes on without the probe.
+	Start func(r *Recording) (Watch, error)
 }
+
+// Watch hands in rows until ctx is done, then what is left, and returns. Rows
+// that are lost are counted in the trace; an error is one that ended the probe
+// early.
+type Watch func(ctx context.Context) error
 
 // Rows takes rows of the tables of package traces. It is safe for several
 // goroutines and never fails: what cannot be written is counted.
@@ -24,9 +42,12 @@ type Rows interface{ Append(row any) }
 type Recording struct {
 	Rows   Rows
 	Procs  *Procs
-	Target int32  // pid of the recorded command
+	Target int32  // pid of the recorded command, as the recorder sees it
 	Hook   string // folder on PYTHONPATH
 	Spool  string // folder of the hook's rings
+	// Of the kernel tier, set by its first probe, process; nil without it.
+	Descendants *ebpf.Map // map procs of bpf/procs.h, for the other eBPF programs
+	Kin         *Kin
 }
 
 // Need is something a probe wants from the machine. `dptrace doctor` tries it.

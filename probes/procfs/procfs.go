@@ -19,8 +19,9 @@ import (
 var Probe = probe.Probe{
 	Name:  "procfs",
 	Doc:   "the processes of the run, their memory and CPU time, from /proc",
+	Tier:  probe.Hook,
 	Needs: needs,
-	Run:   run,
+	Start: start,
 }
 
 const (
@@ -36,14 +37,18 @@ const (
 	credit = 20 * time.Millisecond
 )
 
-func run(ctx context.Context, r *probe.Recording) error {
-	// The thread's CPU time is what the sampler costs.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
+func start(r *probe.Recording) (probe.Watch, error) {
 	w := &watcher{Recording: r, procs: map[int32]*process{}, strangers: map[int32]uint64{}, began: time.Now(), self: link(int32(os.Getpid()), "exe")}
 	if p := w.adopt(r.Target); p != nil {
 		w.oldest = p.start
 	}
+	return w.watch, nil
+}
+
+func (w *watcher) watch(ctx context.Context) error {
+	// The thread's CPU time is what the sampler costs.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	before := threadCPU()
 	for ctx.Err() == nil {
 		w.round(time.Now())

@@ -43,7 +43,10 @@ func (r *recording) writeBegin() {
 	r.meta("command", string(command))
 	r.meta("cwd", cwd)
 	r.meta("started_ns", strconv.FormatInt(probe.RealNow(), 10))
-	r.meta("tier", "hook")
+	r.meta("tier", string(r.tier))
+	if r.refused != "" {
+		r.meta("tier_refused", r.refused)
+	}
 	r.meta("spool", r.session.spool)
 	r.out.Append(host())
 	r.out.Append(clockRow())

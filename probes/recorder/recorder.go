@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/dptrace/dptrace/probes"
 	"github.com/dptrace/dptrace/probes/probe"
 	"github.com/dptrace/dptrace/shim"
 	"github.com/dptrace/dptrace/traces"
@@ -32,7 +31,8 @@ type Options struct {
 	Output  string // folder of the trace; "" makes a name in the working directory
 	Version string // of dptrace
 	Fsync   bool
-	Quiet   bool // nothing on Stderr but failures
+	Tier    string // auto: kernel where the machine allows it; hook; kernel: nothing less
+	Quiet   bool   // nothing on Stderr but failures
 	Stderr  io.Writer
 	// Report prints the report of the trace, at the end. nil: there is none.
 	Report func(w io.Writer, trace string) error
@@ -87,8 +87,13 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 		return 0, fail(err)
 	}
 	r := &recording{Options: o, out: out, session: s, target: t}
-	r.begin(ctx)
-	if err := t.release(program); err != nil { // it could not be executed
+	err = r.begin(ctx)
+	if err == nil {
+		err = t.release(program)
+	} else {
+		t.abandon()
+	}
+	if err != nil { // what was demanded is missing, or it could not be executed
 		r.stop()
 		t.wait()
 		s.remove()
@@ -116,30 +121,35 @@ type recording struct {
 	keeper  sync.WaitGroup
 	enough  chan struct{} // closed when the probes have ended
 	left    int           // processes that were still running at the end
+	tier    probe.Tier    // the highest of which a probe runs
+	refused string        // why not a higher one, in one line; "" nothing was refused
 }
 
-// begin starts the probes; the target waits meanwhile.
-func (r *recording) begin(ctx context.Context) {
+// begin starts the probes; the target waits meanwhile. An error is a *Failure:
+// the tier that was demanded cannot be had.
+func (r *recording) begin(ctx context.Context) error {
 	r.procs = probe.NewProcs()
 	r.enough = make(chan struct{})
 	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	r.writeBegin()
 	shared := &probe.Recording{Rows: r.out, Procs: r.procs, Target: int32(r.target.pid), Hook: r.session.hook, Spool: r.session.spool}
 	st, err := probe.ReadStat(shared.Target)
 	if err == nil {
 		r.procs.Of(shared.Target, st.StartTicks) // number 1
 	}
-	for _, p := range probes.List {
+	watches, err := r.startProbes(shared)
+	r.writeBegin()
+	for p, watch := range watches {
 		r.probes.Add(1)
 		go func() {
 			defer r.probes.Done()
-			if err := p.Run(ctx, shared); err != nil {
+			if err := watch(ctx); err != nil {
 				r.out.Append(traces.Lost{Head: now(), Source: p.Name, Count: 1, Reason: err.Error()})
 			}
 		}()
 	}
 	r.keeper.Add(1)
 	go r.keep()
+	return err
 }
 
 // stop ends the probes and waits for what they still hand in.
@@ -193,6 +203,9 @@ func (r *recording) tell() {
 		r.say("no Python process of this run that has our hook imported torch: there are no loaders to judge")
 	case torch == 0:
 		r.say("no Python process of this run imported torch: there are no loaders to judge")
+	}
+	if r.refused != "" {
+		r.say("%s", r.refused)
 	}
 	if r.left > 0 {
 		r.say("%d processes live on; what they do from now on is not recorded", r.left)

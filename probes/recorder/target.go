@@ -74,6 +74,12 @@ func (t *target) release(program string) error {
 	return execFailure(program, syscall.Errno(binary.LittleEndian.Uint32(b[:])))
 }
 
+// abandon ends a helper that shall not become the target.
+func (t *target) abandon() {
+	_ = syscall.Kill(t.pid, syscall.SIGKILL) // our child, not waited for: it is there
+	shut(t.goes, t.failed)
+}
+
 func readFull(fd int, b []byte) (n int, err error) {
 	for n < len(b) {
 		m, err := unix.Read(fd, b[n:])

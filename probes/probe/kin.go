@@ -1,0 +1,63 @@
+package probe
+
+import (
+	"sync"
+	"time"
+)
+
+// Relative is a process of the run as the eBPF programs know it.
+type Relative struct {
+	ID                            uint32 // that the kernel side gives it at its fork; never used again in a recording
+	Parent                        uint32 // ID of who forked it; 0: the target, or an ID that was lost
+	Proc                          uint32 // traces.Head.Proc: of its latest program
+	Pid                           int32  // as the recorder sees it
+	Start                         uint64 // Stat.StartTicks
+	Inherit                       bool   // it was forked with a memory of its own and has not called exec: what it writes to may be its parent's
+	Ended                         time.Time
+	CowUser, CowKernel, AfterFork uint64 // pages, known when it has ended
+}
+
+// Kin is the processes of the run by the eBPF programs' ID. Its methods may be
+// called from several goroutines.
+type Kin struct {
+	mu   sync.Mutex
+	byID map[uint32]*Relative
+}
+
+// NewKin knows no process yet.
+func NewKin() *Kin { return &Kin{byID: map[uint32]*Relative{}} }
+
+// Set adds a process, or replaces what is known about it.
+func (k *Kin) Set(r Relative) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.byID[r.ID] = &r
+}
+
+// Of gives the process with this ID.
+func (k *Kin) Of(id uint32) (r Relative, ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if p := k.byID[id]; p != nil {
+		return *p, true
+	}
+	return r, false
+}
+
+// All lists the processes, in no order.
+func (k *Kin) All() []Relative {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	all := make([]Relative, 0, len(k.byID))
+	for _, r := range k.byID {
+		all = append(all, *r)
+	}
+	return all
+}
+
+// Forget drops a process of which nothing more will come.
+func (k *Kin) Forget(id uint32) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.byID, id)
+}
