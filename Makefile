@@ -9,7 +9,7 @@ CACHE := $(or $(DPTRACE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/dptrace)
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(CACHE)/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
 
-.PHONY: help build demo test test-go test-python test-e2e lint fmt fixtures matrix bench fuzz clean
+.PHONY: help build demo test test-go test-python test-e2e lint fmt bpf fixtures matrix bench fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ lint: $(GOLANGCI) ## the linters of .golangci.yaml, and shell syntax
 
 fmt: ## gofmt everything
 	gofmt -w $$(git ls-files '*.go')
+
+bpf: ## compile the kernel side (bpf/*.bpf.c) anew; wants Debian's clang-14
+	tools/bpf-generate
 
 fixtures: build ## record the rules' fixtures anew (analyze/detect/*/testdata)
 	DPTRACE_PYTHON=$$(tools/find-torch) tools/fixtures

@@ -2,8 +2,10 @@
 package probes
 
 import (
+	"github.com/dptrace/dptrace/probes/cow"
 	"github.com/dptrace/dptrace/probes/hook"
 	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/probes/process"
 	"github.com/dptrace/dptrace/probes/procfs"
 )
 
@@ -11,4 +13,6 @@ import (
 var List = []*probe.Probe{
 	&hook.Probe,
 	&procfs.Probe,
+	&process.Probe,
+	&cow.Probe,
 }

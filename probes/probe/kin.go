@@ -20,12 +20,16 @@ type Relative struct {
 // Kin is the processes of the run by the eBPF programs' ID. Its methods may be
 // called from several goroutines.
 type Kin struct {
+	// Complete is closed when nothing more will be learnt: after the target's end
+	// the ends of its descendants are in.
+	Complete chan struct{}
+
 	mu   sync.Mutex
 	byID map[uint32]*Relative
 }
 
 // NewKin knows no process yet.
-func NewKin() *Kin { return &Kin{byID: map[uint32]*Relative{}} }
+func NewKin() *Kin { return &Kin{Complete: make(chan struct{}), byID: map[uint32]*Relative{}} }
 
 // Set adds a process, or replaces what is known about it.
 func (k *Kin) Set(r Relative) {

@@ -1,0 +1,107 @@
+/* The few kernel types that the programs read, instead of all of vmlinux.h. Layouts are those of the running kernel: CO-RE
+   looks each field up by name when a program is loaded, also inside of anonymous structs. Only what is read is declared. */
+#ifndef CORE_H
+#define CORE_H
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef unsigned long long __u64;
+typedef signed char __s8;
+typedef short __s16;
+typedef int __s32;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef _Bool bool;
+#define true 1
+#define false 0
+
+/* include/uapi/linux/bpf.h */
+enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_RINGBUF = 27 };
+enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
+enum { BPF_F_NO_PREALLOC = 1 };
+enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
+
+/* What bpf_tracing.h wants to know of registers; no program reads one. */
+struct pt_regs;
+
+#define CORE __attribute__((preserve_access_index))
+
+struct ns_common {
+	unsigned int inum;
+} CORE;
+struct pid_namespace {
+	struct ns_common ns;
+} CORE;
+struct upid {
+	int nr;
+	struct pid_namespace *ns;
+} CORE;
+struct pid {
+	unsigned int level;
+	struct upid numbers[1]; /* as many as level + 1 */
+} CORE;
+
+enum { PIDTYPE_TGID = 1 }; /* include/linux/pid_types.h, since 4.20 */
+enum { MAX_PID_NS_LEVEL = 32 }; /* include/linux/pid_namespace.h */
+
+typedef struct {
+	int counter;
+} atomic_t;
+struct signal_struct {
+	atomic_t live;
+	int group_exit_code;
+	unsigned int flags;
+	struct pid *pids[4];
+} CORE;
+enum { SIGNAL_GROUP_EXIT = 4 }; /* include/linux/sched/signal.h */
+
+struct mm_struct {
+	unsigned long arg_start, arg_end, start_brk, brk;
+} CORE;
+struct task_struct {
+	int tgid, exit_code;
+	char comm[16];
+	__u64 start_boottime; /* ns; /proc/PID/stat shows it in ticks. real_start_time before 5.5 */
+	struct mm_struct *mm;
+	struct task_struct *real_parent, *group_leader;
+	struct signal_struct *signal;
+} CORE;
+struct linux_binprm {
+	const char *interp; /* the program: of a script its interpreter */
+} CORE;
+
+struct kernel_siginfo {
+	int si_signo, si_code;
+} CORE;
+/* The address is deep in unions: __sifields._sigfault._addr; SIGSEGV and SIGBUS have it right behind the three ints, aligned. */
+
+struct super_block {
+	unsigned long s_magic;
+} CORE;
+struct inode {
+	struct super_block *i_sb;
+} CORE;
+struct qstr {
+	const unsigned char *name;
+} CORE;
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+} CORE;
+struct path {
+	struct dentry *dentry;
+} CORE;
+struct file {
+	struct inode *f_inode;
+	struct path f_path;
+} CORE;
+struct vm_area_struct {
+	unsigned long vm_start, vm_end, vm_flags;
+	struct file *vm_file;
+} CORE;
+enum { VM_SHARED = 8, VM_GROWSDOWN = 0x100 }; /* include/linux/mm.h */
+
+#endif

@@ -1,0 +1,65 @@
+/* All that crosses from the kernel side to Go. bpf2go makes the Go types from this file. */
+#ifndef EVENTS_H
+#define EVENTS_H
+
+enum kind { KIND_FORK = 1, KIND_EXEC, KIND_EXIT, KIND_SIGNAL, KIND_OOM, KINDS };
+
+/* Begins every event: which process it is about. */
+struct event {
+	__u64 ts_ns; /* CLOCK_MONOTONIC */
+	__u32 kind;
+	__u32 id; /* of the process, see struct proc */
+	__u32 pid; /* of its thread group, in the recorder's pid namespace; 0: not visible there */
+	__u32 pad;
+	__u64 start_ns; /* CLOCK_BOOTTIME */
+};
+
+struct fork_event {
+	struct event e; /* the child */
+	__u32 parent_id, ppid;
+	__u64 flags; /* of clone(2) */
+	__u8 comm[16];
+};
+
+struct exec_event {
+	struct event e;
+	__u32 ppid, args_length; /* bytes of args that are filled */
+	__u8 exe[256];
+	__u8 args[512]; /* separated by zeros */
+};
+
+struct exit_event {
+	struct event e;
+	__s32 status; /* as wait(2) gives it */
+	__u32 pad;
+	__u64 user, kernel, after_fork; /* see struct proc */
+};
+
+#define PATH_NAMES 6
+#define NAME_BYTES 40
+
+/* What is mapped at an address. */
+struct mapping {
+	__u32 found; /* 1: what follows is known; 2: nothing is mapped there; 0: not known */
+	__u32 heap; /* 1: it is that of brk(2) */
+	__u64 start, end, flags, magic; /* magic: of the file system, 0 without file */
+	__u8 names[PATH_NAMES][NAME_BYTES]; /* of the file and the folders above it, the innermost first */
+};
+
+struct signal_event {
+	struct event e; /* to whom */
+	__s32 signal, code;
+	__u32 sender_id, sender_pid; /* 0: not of the run; the kernel, or not visible to the recorder */
+	__u32 ancestor; /* 1: the sender is the process itself or an ancestor of it within the run */
+	__u32 pad;
+	__u8 comm[16]; /* of the sender */
+	__u64 address; /* of a fault */
+	struct mapping mapping;
+};
+
+struct oom_event {
+	struct event e;
+	__u8 comm[16];
+};
+
+#endif

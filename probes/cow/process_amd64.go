@@ -1,0 +1,188 @@
+package cow
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/traces"
+)
+
+const (
+	blockBits = 21 // of an address within its block, as in bpf/cow.bpf.c
+	// Rows are written once a second, or so seldom that all processes together
+	// write this many blocks a second: workers of a large dataset touch all of
+	// its blocks all the time.
+	tellEvery       = time.Second
+	blocksPerSecond = 2000
+)
+
+// process is what one process has copied so far.
+type process struct {
+	blocks  map[uint64]*block
+	changed int // blocks that were not yet written so
+	next    time.Time
+	own     []region // its mappings as of the last look; nil: never read
+	inherit []region // those of its parent soon after the fork; nil: not known
+	parent  uint32
+	seen    time.Time
+}
+
+// block is 2 MiB of a process.
+type block struct {
+	cowPages
+	told uint32 // pages in the last row
+	kind string // traces.Cow.Mapping; "" not yet known
+}
+
+func (b *block) pages() uint32 { return b.User + b.Kernel }
+
+// of finds a process. What its parent has mapped is read when it is first seen:
+// that is what it has inherited.
+func (w *watcher) of(r probe.Relative) *process {
+	p := w.procs[r.ID]
+	if p == nil {
+		p = &process{blocks: map[uint64]*block{}, inherit: w.parentMaps(r), parent: r.Parent, seen: time.Now()}
+		w.procs[r.ID] = p
+	}
+	return p
+}
+
+func (w *watcher) parentMaps(r probe.Relative) []region {
+	// Workers that are started together have one parent, and these mappings in common.
+	for _, p := range w.procs {
+		if p.inherit != nil && p.parent == r.Parent && time.Since(p.seen) < lookEvery {
+			return p.inherit
+		}
+	}
+	parent, ok := w.Kin.Of(r.Parent)
+	if !ok || !parent.Ended.IsZero() {
+		return nil
+	}
+	all, err := readMaps(parent.Pid)
+	if err != nil {
+		return nil
+	}
+	return all
+}
+
+func (p *process) count(number uint64, n cowPages) {
+	b := p.blocks[number]
+	if b == nil {
+		b = &block{}
+		p.blocks[number] = b
+	}
+	if b.cowPages != n {
+		if b.pages() == b.told {
+			p.changed++
+		}
+		b.cowPages = n
+	}
+}
+
+func (p *process) due(now time.Time) bool { return p.changed > 0 && !now.Before(p.next) }
+
+// classify finds out what the blocks are mapped for. A process that has ended
+// cannot be asked any more; its parent's mappings then say what there was.
+func (p *process) classify(pid int32, alive bool) {
+	asked := false
+	for number, b := range p.blocks {
+		if b.kind != "" && b.kind != unknown {
+			continue
+		}
+		start := number << blockBits
+		end := start + 1<<blockBits
+		b.kind = dominant(p.own, start, end)
+		if b.kind == "" && alive && !asked {
+			asked = true
+			if all, err := readMaps(pid); err == nil {
+				p.own = all
+				b.kind = dominant(p.own, start, end)
+			}
+		}
+		inherited := dominant(p.inherit, start, end)
+		switch {
+		case inherited == "" && p.inherit != nil:
+			b.kind = fresh
+		case b.kind == "":
+			b.kind = inherited
+		}
+		if b.kind == "" {
+			b.kind = unknown
+		}
+	}
+}
+
+// Kinds of mapping that /proc/PID/maps does not know; see traces.Cow.
+const (
+	fresh   = "new"
+	unknown = "unknown"
+	parent  = "parent"
+)
+
+// tell writes a row for each kind of mapping that has changed.
+func (w *watcher) tell(p *process, r probe.Relative, now time.Time, final bool) {
+	p.classify(r.Pid, !final)
+	rows := map[string]*traces.Cow{}
+	wrote := 0
+	for _, number := range slices.Sorted(maps.Keys(p.blocks)) {
+		b := p.blocks[number]
+		row := rows[b.kind]
+		if row == nil {
+			row = &traces.Cow{Head: traces.Head{TsNS: probe.Now(), Proc: r.Proc}, Mapping: b.kind, Final: final}
+			rows[b.kind] = row
+		}
+		row.User += uint64(b.User)
+		row.Kernel += uint64(b.Kernel)
+		if b.pages() != b.told {
+			row.Blocks = append(row.Blocks, int64(number))
+			row.Pages = append(row.Pages, int64(b.pages()))
+			b.told = b.pages()
+			wrote++
+		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(rows)) {
+		if row := rows[kind]; final || len(row.Blocks) > 0 {
+			w.Rows.Append(*row)
+		}
+	}
+	p.changed = 0
+	p.next = now.Add(max(tellEvery, time.Duration(wrote*len(w.procs))*time.Second/blocksPerSecond))
+}
+
+// finish writes the last rows of a process: with what the map had no room for,
+// and what it did after it had forked children itself.
+func (w *watcher) finish(r probe.Relative) {
+	if w.finished[r.ID] {
+		return
+	}
+	w.finished[r.ID] = true // until the process probe forgets it
+	var user, kernel uint64
+	if p := w.procs[r.ID]; p != nil {
+		w.tell(p, r, time.Now(), true)
+		for _, b := range p.blocks {
+			user += uint64(b.User)
+			kernel += uint64(b.Kernel)
+		}
+		delete(w.procs, r.ID)
+	}
+	row := traces.Cow{Head: traces.Head{TsNS: probe.Now(), Proc: r.Proc}, Final: true}
+	if r.Inherit && r.CowUser+r.CowKernel > user+kernel {
+		row.Mapping, row.User, row.Kernel = unknown, r.CowUser-min(user, r.CowUser), r.CowKernel-min(kernel, r.CowKernel)
+		w.Rows.Append(row)
+	}
+	if r.AfterFork > 0 {
+		row.Mapping, row.User, row.Kernel = parent, r.AfterFork, 0
+		w.Rows.Append(row)
+	}
+}
+
+// tellAll writes what is known of processes that live on.
+func (w *watcher) tellAll() {
+	for id, p := range w.procs {
+		if r, ok := w.Kin.Of(id); ok && r.Inherit && p.changed > 0 {
+			w.tell(p, r, time.Now(), false)
+		}
+	}
+}

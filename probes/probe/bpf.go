@@ -1,0 +1,166 @@
+package probe
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/ringbuf"
+	"github.com/cilium/ebpf/rlimit"
+
+	"github.com/dptrace/dptrace/traces"
+)
+
+// Programs is the loaded and attached eBPF programs of one probe. It must stay
+// reachable while they shall run: cilium/ebpf closes a link that nobody holds
+// when the garbage collector finds it.
+type Programs struct {
+	*ebpf.Collection
+	links []link.Link
+	cost  programCost
+}
+
+// Attach loads what a specification holds, with some maps taken from
+// elsewhere, and attaches each program where its section says.
+func Attach(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map) (*Programs, error) {
+	_ = rlimit.RemoveMemlock() // before 5.11 maps count against it; where it may not be raised, loading says so
+	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: shared})
+	if err != nil {
+		return nil, fmt.Errorf("load eBPF: %w", err)
+	}
+	p := &Programs{Collection: c}
+	for name, program := range c.Programs {
+		l, err := link.AttachTracing(link.TracingOptions{Program: program})
+		if err != nil {
+			p.Close()
+			return nil, fmt.Errorf("attach %s: %w", name, err)
+		}
+		p.links = append(p.links, l)
+	}
+	return p, nil
+}
+
+// Close detaches the programs and frees the maps.
+func (p *Programs) Close() {
+	for _, l := range p.links {
+		_ = l.Close() // a descriptor: the kernel detaches when it is gone
+	}
+	p.cost.stop()
+	p.Collection.Close()
+}
+
+// Counter reads a global counter of the programs; several are summed up by
+// index. 0 if there is none of that name.
+func (p *Programs) Counter(name string, into any) {
+	if v := p.Variables[name]; v != nil {
+		_ = v.Get(into) // of the right size: bpf2go has checked it
+	}
+}
+
+// Drain calls f with each record of a ring that is there, and waits for more
+// until a deadline. The programs do not wake us up for each of them.
+func Drain(r *ringbuf.Reader, until time.Time, f func([]byte)) error {
+	r.SetDeadline(until)
+	var rec ringbuf.Record
+	for {
+		err := r.ReadInto(&rec)
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, ringbuf.ErrFlushed):
+			return nil
+		case err != nil:
+			return fmt.Errorf("read the eBPF ring: %w", err)
+		}
+		f(rec.RawSample)
+	}
+}
+
+// Losses turns counters that only grow into rows of the table lost.
+type Losses struct{ told map[string]uint64 }
+
+// Tell writes how much more was lost since the last time.
+func (l *Losses) Tell(rows Rows, table, reason string, total uint64) {
+	if l.told == nil {
+		l.told = map[string]uint64{}
+	}
+	if n := total - l.told[table+reason]; n > 0 {
+		rows.Append(traces.Lost{Head: traces.Head{TsNS: Now()}, Source: "kernel", Table: table, Count: n, Reason: reason})
+		l.told[table+reason] = total
+	}
+}
+
+// programCost measures what programs cost: in one of measureEvery the kernel
+// takes the time of each run, which itself costs some.
+type programCost struct {
+	stats    io.Closer
+	began    time.Time
+	open     time.Duration // with statistics
+	since    time.Time
+	runtime  time.Duration // as of the last look
+	runs     uint64
+	refused  bool
+	nextOpen time.Time
+}
+
+const (
+	measureFor   = 200 * time.Millisecond
+	measureEvery = 5 * time.Second
+)
+
+func (c *programCost) stop() {
+	if c.stats != nil {
+		_ = c.stats.Close()
+		c.stats = nil
+		c.open += time.Since(c.since)
+	}
+}
+
+// Cost writes what the programs have cost so far, and what draining them has:
+// cpu is the time of the probe's own thread. It is called a few times a second.
+func (p *Programs) Cost(now time.Time) (bpfNS int64, runs uint64) {
+	c := &p.cost
+	if c.began.IsZero() {
+		c.began = now
+	}
+	switch {
+	case c.stats != nil && now.Sub(c.since) >= measureFor:
+		c.stop()
+		c.nextOpen = now.Add(measureEvery - measureFor)
+	case c.stats == nil && !c.refused && !now.Before(c.nextOpen):
+		stats, err := ebpf.EnableStats(bpfStatsRunTime)
+		if err != nil { // CAP_SYS_ADMIN
+			c.refused = true
+			break
+		}
+		c.stats, c.since = stats, now
+	}
+	var runtime time.Duration
+	var count uint64
+	names := make([]string, 0, len(p.Programs))
+	for name := range p.Programs {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if s, err := p.Programs[name].Stats(); err == nil {
+			runtime += s.Runtime
+			count += s.RunCount
+		}
+	}
+	measured := c.open
+	if c.stats != nil {
+		measured += now.Sub(c.since)
+	}
+	if measured <= 0 {
+		return 0, 0
+	}
+	scale := float64(now.Sub(c.began)+measureFor) / float64(measured+measureFor)
+	return int64(float64(runtime) * scale), uint64(float64(count) * scale)
+}
+
+// bpfStatsRunTime is BPF_STATS_RUN_TIME of include/uapi/linux/bpf.h.
+const bpfStatsRunTime = 0

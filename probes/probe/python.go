@@ -1,0 +1,54 @@
+package probe
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+var pythonName = regexp.MustCompile(`^(python|pypy)[0-9.]*[td]*(-dbg)?$`)
+
+// IsPython tells by the name of a program's file whether it is a Python.
+func IsPython(exe string) bool {
+	return pythonName.MatchString(filepath.Base(strings.TrimSuffix(exe, " (deleted)")))
+}
+
+// Isolating gives Python's option that keeps our folder from being read: -I, -E
+// (no environment), -S (no site); "" if argv has none of them.
+func Isolating(argv []string) string {
+	for i := 1; i < len(argv); i++ {
+		a := argv[i]
+		if len(a) < 2 || a[0] != '-' || strings.HasPrefix(a, "--") {
+			return "" // the script, or standard input
+		}
+		for j, c := range a[1:] {
+			switch c {
+			case 'I', 'E', 'S':
+				return "-" + string(c)
+			case 'c', 'm':
+				return ""
+			case 'W', 'X', 'Q':
+				if j == len(a)-2 { // its value is the next argument
+					i++
+				}
+			default:
+				continue
+			}
+			break
+		}
+	}
+	return ""
+}
+
+// Obstacle is why the hook cannot have loaded in a Python that was started with
+// these arguments and this environment, as /proc/PID/environ has it; "" if
+// nothing spoke against it. hook is the folder on PYTHONPATH.
+func Obstacle(argv []string, environ, hook string) string {
+	switch flag := Isolating(argv); {
+	case flag != "":
+		return "started with " + flag + ", which ignores PYTHONPATH"
+	case environ != "" && !strings.Contains(environ, hook):
+		return "started without the recording's PYTHONPATH"
+	}
+	return ""
+}

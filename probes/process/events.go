@@ -1,0 +1,211 @@
+package process
+
+import (
+	"bytes"
+	"encoding/binary"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/traces"
+)
+
+var kindNames = map[processKind]string{
+	processKindKIND_FORK: "forks", processKindKIND_EXEC: "execs", processKindKIND_EXIT: "exits",
+	processKindKIND_SIGNAL: "signals", processKindKIND_OOM: "out-of-memory kills",
+}
+
+// take turns one event into rows.
+func (w *watcher) take(raw []byte) {
+	var e processEvent
+	if !decode(raw, &e) {
+		w.bad++
+		return
+	}
+	var ok bool
+	switch processKind(e.Kind) {
+	case processKindKIND_FORK:
+		var f processForkEvent
+		if ok = decode(raw, &f); ok {
+			w.forked(e, &f)
+		}
+	case processKindKIND_EXEC:
+		var x processExecEvent
+		if ok = decode(raw, &x); ok {
+			w.executed(e, &x)
+		}
+	case processKindKIND_EXIT:
+		var x processExitEvent
+		if ok = decode(raw, &x); ok {
+			w.exited(e, &x)
+		}
+	case processKindKIND_SIGNAL:
+		var s processSignalEvent
+		if ok = decode(raw, &s); ok {
+			w.signalled(e, &s)
+		}
+	case processKindKIND_OOM:
+		var o processOomEvent
+		if ok = decode(raw, &o); ok {
+			w.Rows.Append(traces.Oom{Head: w.head(e), Comm: text(o.Comm[:])})
+		}
+	}
+	if !ok {
+		w.bad++
+	}
+}
+
+// decode fills an event's struct. The ring rounds sizes up.
+func decode(raw []byte, event any) bool {
+	n, err := binary.Decode(raw, binary.NativeEndian, event)
+	return err == nil && n <= len(raw)
+}
+
+// text is a C string.
+func text(b []byte) string {
+	if i := bytes.IndexByte(b, 0); i >= 0 {
+		b = b[:i]
+	}
+	return strings.ToValidUTF8(string(b), "?")
+}
+
+// ticks is a start time as /proc/PID/stat shows it.
+func ticks(ns uint64) uint64 { return ns / uint64(probe.Tick) }
+
+// head begins a row about an event's process.
+func (w *watcher) head(e processEvent) traces.Head {
+	h := traces.Head{TsNS: int64(e.TsNs)}
+	r, ok := w.Kin.Of(e.Id)
+	switch {
+	case ok && !w.Procs.Known(r.Pid, r.Start):
+		h.Proc = r.Proc // it ended a while ago
+	case ok:
+		p, _ := w.Procs.Of(r.Pid, r.Start)
+		h.Proc = p.Number
+	default: // the event of its fork was lost
+		p, _ := w.Procs.Of(int32(e.Pid), ticks(e.StartNs))
+		h.Proc = p.Number
+	}
+	return h
+}
+
+// relative makes a process known.
+func (w *watcher) relative(e processEvent, parent uint32, inherit bool) probe.Relative {
+	r := probe.Relative{ID: e.Id, Parent: parent, Pid: int32(e.Pid), Start: ticks(e.StartNs), Inherit: inherit}
+	p, _ := w.Procs.Of(r.Pid, r.Start)
+	r.Proc = p.Number
+	w.Kin.Set(r)
+	return r
+}
+
+func (w *watcher) forked(e processEvent, f *processForkEvent) {
+	r := w.relative(e, f.ParentId, f.Flags&syscall.CLONE_VM == 0)
+	row := traces.Process{Head: traces.Head{TsNS: int64(e.TsNs), Proc: r.Proc}, Pid: r.Pid, Ppid: int32(f.Ppid), StartTicks: r.Start, Rank: -1, LocalRank: -1}
+	w.Procs.IfUnhooked(r.Pid, r.Start, func() { w.Rows.Append(row) })
+}
+
+// executed writes what a process runs now. A Python is told from others, and
+// one that ignores the hook's folder is named, as procfs does it: it may be
+// gone before procfs looks.
+func (w *watcher) executed(e processEvent, x *processExecEvent) {
+	old, known := w.Kin.Of(e.Id)
+	r := w.relative(e, old.Parent, false)
+	args := strings.Split(strings.TrimRight(string(x.Args[:min(int(x.ArgsLength), len(x.Args))]), "\x00"), "\x00")
+	row := traces.Process{Head: traces.Head{TsNS: int64(e.TsNs), Proc: r.Proc}, Pid: r.Pid, Ppid: int32(x.Ppid), StartTicks: r.Start,
+		Exe: text(x.Exe[:]), Cmdline: strings.ToValidUTF8(strings.Join(args, " "), "?"), Kind: "other", Hook: "none", Rank: -1, LocalRank: -1}
+	if r.Pid == w.Target {
+		row.Kind = "target"
+	}
+	off := false
+	if probe.IsPython(row.Exe) {
+		if row.Kind != "target" {
+			row.Kind = "python"
+		}
+		row.Hook = "idle"
+		if flag := probe.Isolating(args); flag != "" {
+			row.Hook, row.Note, off = "off", "started with "+flag+", which ignores PYTHONPATH", true
+		}
+	}
+	if w.Procs.IfUnhooked(r.Pid, r.Start, func() { w.Rows.Append(row) }) && off && known {
+		w.Procs.MarkUnhooked()
+	}
+}
+
+func (w *watcher) exited(e processEvent, x *processExitEvent) {
+	h := w.head(e)
+	status := syscall.WaitStatus(x.Status)
+	row := traces.Exit{Head: h, Code: int32(status.ExitStatus()), Source: "kernel"}
+	if status.Signaled() {
+		row.Code, row.Signal = -1, int32(status.Signal())
+	}
+	r, ok := w.Kin.Of(e.Id)
+	if !ok {
+		r = w.relative(e, 0, false)
+	}
+	r.Proc, r.Ended = h.Proc, time.Now()
+	r.CowUser, r.CowKernel, r.AfterFork = x.User, x.Kernel, x.AfterFork
+	w.Kin.Set(r)
+	w.ended = append(w.ended, r)
+	w.Procs.Exit(w.Rows, r.Pid, r.Start, row)
+}
+
+func (w *watcher) signalled(e processEvent, s *processSignalEvent) {
+	row := traces.Signal{Head: w.head(e), Signal: s.Signal, Code: s.Code, SenderPid: int32(s.SenderPid), SenderComm: text(s.Comm[:]),
+		SenderAncestor: s.Ancestor != 0, Address: s.Address}
+	if s.SenderId != 0 {
+		row.SenderProc = w.head(processEvent{Id: s.SenderId, Pid: s.SenderPid}).Proc
+	}
+	if row.SenderPid != 0 {
+		row.SenderCmdline = cmdline(row.SenderPid)
+	}
+	row.Mapping, row.MappingPath = mappingOf(&s.Mapping)
+	w.Rows.Append(row)
+}
+
+// cmdline of a process that may be gone, its name may even belong to another
+// by now: it is read within a tenth of a second.
+func cmdline(pid int32) string {
+	b, err := probe.ReadProc(pid, "cmdline")
+	if err != nil {
+		return ""
+	}
+	line := strings.ToValidUTF8(strings.TrimRight(strings.ReplaceAll(string(b), "\x00", " "), " "), "?")
+	return line[:min(len(line), 512)]
+}
+
+const (
+	foundNone  = 2          // see struct mapping in events.h
+	vmGrows    = 0x100      // VM_GROWSDOWN of include/linux/mm.h
+	tmpfsMagic = 0x01021994 // include/uapi/linux/magic.h
+)
+
+// mappingOf says what is mapped at the address of a fault.
+func mappingOf(m *processMapping) (kind, path string) {
+	switch {
+	case m.Found == foundNone:
+		return "none", ""
+	case m.Found == 0:
+		return "", ""
+	case m.Magic != 0:
+		var names []string
+		for i := range m.Names {
+			if n := text(m.Names[i][:]); n != "" {
+				names = append(names, n)
+			}
+		}
+		slices.Reverse(names)
+		path = filepath.Join(names...)
+		if m.Magic == tmpfsMagic {
+			return "shm", path
+		}
+		return "file", path
+	case m.Heap != 0:
+		return "heap", ""
+	case m.Flags&vmGrows != 0:
+		return "stack", ""
+	}
+	return "anon", ""
+}

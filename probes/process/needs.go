@@ -1,0 +1,5 @@
+package process
+
+import "github.com/dptrace/dptrace/probes/probe"
+
+var needs = []probe.Need{}
