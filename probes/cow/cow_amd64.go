@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -49,6 +50,8 @@ func start(r *probe.Recording) (probe.Watch, error) {
 
 func (w *watcher) watch(ctx context.Context) error {
 	defer w.programs.Close()
+	runtime.LockOSThread() // its CPU time is what looking costs
+	defer runtime.UnlockOSThread()
 	var next, costed time.Time
 	for ctx.Err() == nil {
 		now := time.Now()
@@ -58,10 +61,11 @@ func (w *watcher) watch(ctx context.Context) error {
 			w.cost(ns, runs)
 		}
 		if !now.Before(next) {
+			before := probe.ThreadCPU()
 			if err := w.look(now); err != nil {
 				return err
 			}
-			next = now.Add(max(lookEvery, time.Duration(float64(time.Since(now))/lookShare)))
+			next = now.Add(max(lookEvery, time.Duration(float64(probe.ThreadCPU()-before)/lookShare)))
 		}
 		select {
 		case <-ctx.Done():

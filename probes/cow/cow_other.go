@@ -3,11 +3,11 @@
 package cow
 
 import (
-	"errors"
+	"fmt"
 
 	"github.com/dptrace/dptrace/probes/probe"
 )
 
 func start(*probe.Recording) (probe.Watch, error) {
-	return nil, errors.New("this architecture has no tracepoint exceptions:page_fault_user; copied pages are counted by /proc/self/pagemap, in the workers that have the hook")
+	return nil, fmt.Errorf("%w: page faults have no tracepoint on this architecture; copied pages are counted by /proc/self/pagemap, in the workers that have the hook", probe.ErrAbsent)
 }

@@ -113,7 +113,8 @@ func TestCounts(t *testing.T) {
 				t.Errorf("%d pages %s, want %d and a few", children[tc.in], tc.in, pages*workers)
 			}
 			inherited := children["anon"] + children["heap"] + children["file"] + children["stack"] + children["unknown"]
-			if tc.in != "anon user" && tc.in != "anon kernel" && inherited > own {
+			// Blocks that the end of it shares with something inherited count as that.
+			if tc.in != "anon user" && tc.in != "anon kernel" && inherited > own+512*workers {
 				t.Errorf("%d inherited pages were copied, want next to none", inherited)
 			}
 			// After each but the last child: those of the one before are no longer shared then, they only were write-protected.
@@ -150,5 +151,5 @@ func TestStorm(t *testing.T) {
 	if got := float64(children["anon user"]); got < want || got > 1.01*want+300*float64(workers) {
 		t.Errorf("%.0f pages were counted, %.0f written to", got, want)
 	}
-	t.Logf("%d children of %d pages: %d counted", workers, pages, children["anon user"])
+	t.Logf("%d children of %d pages: %v counted", workers, pages, children)
 }

@@ -93,8 +93,8 @@ func (l *Losses) Tell(rows Rows, table, reason string, total uint64) {
 	}
 }
 
-// programCost measures what programs cost: in one of measureEvery the kernel
-// takes the time of each run, which itself costs some.
+// programCost measures what programs cost: for measureFor of each measureEvery
+// the kernel takes the time of each run, which itself costs some.
 type programCost struct {
 	stats    io.Closer
 	began    time.Time
@@ -107,8 +107,8 @@ type programCost struct {
 }
 
 const (
-	measureFor   = 200 * time.Millisecond
-	measureEvery = 5 * time.Second
+	measureFor   = 100 * time.Millisecond
+	measureEvery = time.Second
 )
 
 func (c *programCost) stop() {

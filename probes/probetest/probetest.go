@@ -25,6 +25,13 @@ func Main(m *testing.M) {
 		case recorder.WitnessCommand:
 			_ = recorder.Witness(os.Args[2:]) // its end is all that is asked of it
 			os.Exit(0)
+		case "record": // for the tests that kill it: record FOLDER COMMAND…
+			code, err := recorder.Run(context.Background(), recorder.Options{Output: os.Args[2], Command: os.Args[3:], Tier: recorder.TierKernel, Stderr: os.Stderr, Quiet: true})
+			if err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				code, _ = recorder.AsFailure(err)
+			}
+			os.Exit(code)
 		}
 	}
 	os.Exit(m.Run())

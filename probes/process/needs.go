@@ -2,4 +2,4 @@ package process
 
 import "github.com/dptrace/dptrace/probes/probe"
 
-var needs = []probe.Need{}
+var needs = probe.KernelNeeds
