@@ -229,15 +229,16 @@ type Memory struct {
 	Source       string `col:"source"`        // smaps_rollup, statm
 }
 
-// Limit is how much memory may be used and how much is: of the target's control
-// group, of one above it that has a limit, or of the machine.
+// Limit is how much memory may be used and how much is: of the control group
+// with the tightest limit from the target's own upwards (of the own one, with
+// limit 0, if none has a limit below the machine's memory), and of the machine.
 type Limit struct {
 	Head            // proc: 0
 	Scope    string `col:"scope"`     // cgroup, host
 	Path     string `col:"path"`      // of the control group, in its hierarchy
-	Limit    int64  `col:"limit"`     // bytes
+	Limit    int64  `col:"limit"`     // bytes; 0: none of its own
 	Usage    int64  `col:"usage"`     // bytes; host: all but what is available without swapping
-	OomKills int64  `col:"oom_kills"` // processes that the out-of-memory killer has ended in it so far; -1 not known
+	OomKills int64  `col:"oom_kills"` // processes that the out-of-memory killer has ended so far, in the group or (host) on the machine, control groups included; -1 not known
 }
 
 // Signal is a signal that was sent to a process of the run (kernel tier).
@@ -251,7 +252,7 @@ type Signal struct {
 	SenderComm     string `col:"sender_comm"`     // its name, at most 15 bytes; "" the kernel
 	SenderCmdline  string `col:"sender_cmdline"`  // if it was still there to be asked
 	SenderProc     uint32 `col:"sender_proc"`     // 0: it is not of the run
-	SenderAncestor bool   `col:"sender_ancestor"` // it is the process itself, its parent, or theirs
+	SenderAncestor bool   `col:"sender_ancestor"` // it is the process itself, or an ancestor of it within the run
 	Address        uint64 `col:"address"`         // that was accessed, of a fault; else 0
 	Mapping        string `col:"mapping"`         // what is mapped there: heap, stack, anon, file, shm, none; "" no fault
 	MappingPath    string `col:"mapping_path"`    // of file and shm

@@ -4,15 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dptrace/dptrace/probes/recorder"
 )
 
+var tiers = []string{recorder.TierAuto, recorder.TierHook, recorder.TierKernel}
+
 func newRecord() *cobra.Command {
 	var o recorder.Options
-	var tier string
 	cmd := &cobra.Command{
 		Use:   "record [flags] -- COMMAND [ARGUMENT...]",
 		Short: "Run a training and record what its data loaders do",
@@ -20,10 +23,16 @@ func newRecord() *cobra.Command {
 signals, terminal and standard streams are the command's own; what dptrace says
 goes to stderr.
 
+With CAP_BPF and CAP_PERFMON it also watches from the kernel (eBPF). Under sudo
+the command runs as the user who called sudo, and the trace is theirs; only the
+recorder keeps these capabilities. ` + "`dptrace doctor`" + ` says what this machine allows.
+
 Exit code: the command's, 128+n if signal n ended it; 127 not found,
-126 not executable, 125 if recording could not begin.`,
+126 not executable, 125 if recording could not begin, 4 if the tier that was
+demanded was refused. In these four cases the command has not run.`,
 		Example: `  dptrace record -- python train.py --epochs 3
-  dptrace record -o run.dptrace -- torchrun --nproc-per-node 2 train.py`,
+  dptrace record -o run.dptrace -- torchrun --nproc-per-node 2 train.py
+  sudo dptrace record --tier kernel -- python train.py`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return errors.New("record: which command? dptrace record -- python train.py")
@@ -31,8 +40,8 @@ Exit code: the command's, 128+n if signal n ended it; 127 not found,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if tier != "auto" && tier != "hook" {
-				return fmt.Errorf("record: --tier %q: this build has auto and hook", tier)
+			if !slices.Contains(tiers, o.Tier) {
+				return fmt.Errorf("record: --tier %q: it is one of %s", o.Tier, strings.Join(tiers, ", "))
 			}
 			o.Command, o.Version, o.Stderr, o.Report = args, version(), os.Stderr, printReport
 			code, err := recorder.Run(cmd.Context(), o)
@@ -51,7 +60,7 @@ Exit code: the command's, 128+n if signal n ended it; 127 not found,
 	f := cmd.Flags()
 	f.SetInterspersed(false) // what follows the command is the command's
 	f.StringVarP(&o.Output, "output", "o", "", "folder of the trace (default dptrace-TIME-PID.dptrace here)")
-	f.StringVar(&tier, "tier", "auto", "what to watch with: auto or hook; both need no privileges")
+	f.StringVar(&o.Tier, "tier", recorder.TierAuto, "what to watch with: hook needs no privilege, kernel adds eBPF or fails, auto adds it where it may")
 	f.BoolVarP(&o.Quiet, "quiet", "q", false, "print no report and no notes at the end (default false)")
 	f.BoolVar(&o.Fsync, "fsync", false, "sync every batch to the disk: the trace survives a node that goes down (default false)")
 	return cmd

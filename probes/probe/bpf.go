@@ -11,7 +11,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
-	"github.com/cilium/ebpf/rlimit"
+	"golang.org/x/sys/unix"
 
 	"github.com/dptrace/dptrace/traces"
 )
@@ -28,7 +28,9 @@ type Programs struct {
 // Attach loads what a specification holds, with some maps taken from
 // elsewhere, and attaches each program where its section says.
 func Attach(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map) (*Programs, error) {
-	_ = rlimit.RemoveMemlock() // before 5.11 maps count against it; where it may not be raised, loading says so
+	// Before 5.11 maps count against it; where it may not be raised, loading says
+	// so. (The package rlimit of cilium/ebpf calls bpf(2) when it is imported.)
+	_ = unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY})
 	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: shared})
 	if err != nil {
 		return nil, fmt.Errorf("load eBPF: %w", err)

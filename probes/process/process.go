@@ -126,6 +126,7 @@ func (w *watcher) watch(ctx context.Context) error {
 	defer w.programs.Close()
 	defer func() { _ = w.ring.Close() }()
 	defer close(w.Kin.Complete)
+	defer context.AfterFunc(ctx, func() { _ = w.ring.Flush() })() // do not wait for the next look
 	told, costed := time.Now(), time.Now()
 	for ctx.Err() == nil {
 		now := time.Now()

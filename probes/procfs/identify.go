@@ -2,8 +2,6 @@ package procfs
 
 import (
 	"os"
-	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -12,8 +10,6 @@ import (
 )
 
 const maxCmdline = 4096 // bytes, as in traces.Process
-
-var pythonName = regexp.MustCompile(`^(python|pypy)[0-9.]*[td]*(-dbg)?$`)
 
 // identify writes a row when a process is first seen, when it has called exec,
 // and when it is clear that the hook could not load in it.
@@ -24,7 +20,7 @@ func (w *watcher) identify(p *process, st probe.Stat, now time.Time) {
 	}
 	if exe != p.exe && exe != "" {
 		p.exe = exe
-		p.python = pythonName.MatchString(filepath.Base(exe))
+		p.python = probe.IsPython(exe)
 		p.judged, p.judgements, p.nextJudge = false, 0, now
 		w.introduce(p, st)
 	}
@@ -118,44 +114,17 @@ func (w *watcher) judge(p *process, st probe.Stat) {
 // obstacle is why the hook cannot have loaded in a Python, "" if nothing spoke
 // against it.
 func (w *watcher) obstacle(p *process) string {
-	if flag := isolating(arguments(p.pid)); flag != "" {
-		return "started with " + flag + ", which ignores PYTHONPATH"
-	}
 	env, err := probe.ReadProc(p.pid, "environ")
-	if err != nil || len(env) == 0 && p.judgements < 2 {
-		return "" // another user's; or it is calling exec right now
+	if err != nil { // another user's
+		env = nil
 	}
-	if !strings.Contains(string(env), w.Hook) {
-		return "started without the recording's PYTHONPATH"
-	}
-	return ""
-}
-
-// isolating gives Python's option that keeps our folder from being read: -I, -E
-// (no environment), -S (no site).
-func isolating(argv []string) string {
-	for i := 1; i < len(argv); i++ {
-		a := argv[i]
-		if len(a) < 2 || a[0] != '-' || strings.HasPrefix(a, "--") {
-			return "" // the script, or standard input
+	if err == nil && len(env) == 0 {
+		if p.judgements < 2 { // it is calling exec right now
+			return probe.Obstacle(arguments(p.pid), "", w.Hook)
 		}
-		for j, c := range a[1:] {
-			switch c {
-			case 'I', 'E', 'S':
-				return "-" + string(c)
-			case 'c', 'm':
-				return ""
-			case 'W', 'X', 'Q':
-				if j == len(a)-2 { // its value is the next argument
-					i++
-				}
-			default:
-				continue
-			}
-			break
-		}
+		env = []byte{0} // it was started with none at all
 	}
-	return ""
+	return probe.Obstacle(arguments(p.pid), string(env), w.Hook)
 }
 
 // mapped tells which libraries a process has loaded.

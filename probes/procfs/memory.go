@@ -3,6 +3,7 @@ package procfs
 import (
 	"bytes"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -14,43 +15,118 @@ const (
 	firstSamples = time.Second // between two samples of a young process
 	lateSamples  = 10 * time.Second
 	youth        = time.Minute
-	// smaps_rollup is read from one process so rarely that it costs it no more
-	// than this share of its time; statm, which gives rss alone, comes between.
-	rollupShare = 0.001
+
+	// Reading smaps_rollup walks the page tables of a process (17 ms for 1 GB of
+	// small pages) and holds its mmap lock meanwhile. It is read from one process
+	// so rarely that it costs it no more than this share of its time; stat, which
+	// gives rss alone, comes between. A young worker is where memory grows.
+	youngShare = 0.003
+	lateShare  = 0.001
+	soonest    = time.Second
+	// What reading it from all of them may cost: a share of the CPU time of the
+	// run, or of one core if that is more; and so much besides, for short runs.
+	measureShare  = 0.002
+	measureCredit = 20 * time.Millisecond
+	pageCost      = 66 * time.Nanosecond // of a page, in a process that was not read yet
 )
 
 var pageSize = int64(os.Getpagesize())
 
-// memory is when a process is due to be measured.
+// memory is what is known of a process's memory, and when it is due to be
+// measured.
 type memory struct {
+	last                   probe.Stat
+	looked                 time.Time // when last was read
 	nextSample, nextRollup time.Time
+	cost                   time.Duration // of the last reading of smaps_rollup; 0: there was none
 }
 
-func (w *watcher) sample(p *process, st probe.Stat, now time.Time) {
-	if now.Before(p.nextSample) {
-		return
+// sample writes what stat said of the processes that are due and were just
+// looked at.
+func (w *watcher) sample(now time.Time) {
+	for _, p := range w.procs {
+		if p.looked.Equal(now) && !now.Before(p.nextSample) && !w.waiting(p, now) {
+			w.Rows.Append(w.memory(p, now))
+		}
 	}
+}
+
+// waiting tells whether the target still is our helper.
+func (w *watcher) waiting(p *process, now time.Time) bool {
+	return p.pid == w.Target && p.exe == "" && now.Sub(p.seen) < startTime
+}
+
+// memory begins a row.
+func (w *watcher) memory(p *process, now time.Time) traces.Memory {
 	p.nextSample = now.Add(firstSamples)
 	if now.Sub(p.seen) > youth {
 		p.nextSample = now.Add(lateSamples)
 	}
 	proc, _ := w.Procs.Of(p.pid, p.start)
-	row := traces.Memory{
+	return traces.Memory{
 		Head: traces.Head{TsNS: probe.Now(), Proc: proc.Number},
-		Rss:  st.RSSPages * pageSize, CPUNS: int64(st.CPU), Threads: st.Threads, Source: "statm",
+		Rss:  p.last.RSSPages * pageSize, CPUNS: int64(p.last.CPU), Threads: p.last.Threads, Source: "statm",
 	}
-	if !now.Before(p.nextRollup) {
-		before := time.Now()
-		text, err := probe.ReadProc(p.pid, "smaps_rollup")
-		cost := time.Since(before)
-		p.nextRollup = now.Add(time.Duration(float64(cost) / rollupShare))
-		if err == nil && rollup(text, &row) {
-			row.Source = "smaps_rollup"
-		} else {
-			p.nextRollup = now.Add(time.Minute) // not permitted, or the process has just ended
+}
+
+// measure reads smaps_rollup of the processes that are due, those first that
+// were never read, as far as that is affordable. The first reading of a process
+// may cost as much again: what it has grown by is counted from there.
+func (w *watcher) measure(now time.Time) {
+	var due []*process
+	used := w.endedCPU
+	for _, p := range w.procs {
+		if !p.gone.IsZero() {
+			continue
+		}
+		used += p.last.CPU
+		if !now.Before(p.nextRollup) && !w.waiting(p, now) {
+			due = append(due, p)
 		}
 	}
-	w.Rows.Append(row)
+	slices.SortFunc(due, func(a, b *process) int { return a.nextRollup.Compare(b.nextRollup) })
+	allowance := time.Duration(measureShare*float64(max(used, now.Sub(w.began)))) + measureCredit
+	for _, p := range due {
+		cost, limit := p.cost, allowance
+		if p.cost == 0 {
+			cost, limit = estimate(p), 2*allowance
+		}
+		if w.measured+cost <= limit {
+			w.roll(p, now)
+		}
+	}
+}
+
+// estimate is what reading smaps_rollup of a process costs.
+func estimate(p *process) time.Duration {
+	return time.Duration(p.last.RSSPages)*pageCost + 50*time.Microsecond
+}
+
+// roll reads smaps_rollup of a process and writes a row.
+func (w *watcher) roll(p *process, now time.Time) {
+	before := probe.ThreadCPU()
+	defer func() { w.measured += probe.ThreadCPU() - before }()
+	text, err := probe.ReadProc(p.pid, "smaps_rollup")
+	if err != nil { // not permitted, or it has just ended
+		p.nextRollup = now.Add(youth)
+		return
+	}
+	p.cost = max(probe.ThreadCPU()-before, time.Microsecond)
+	share := lateShare
+	if now.Sub(p.seen) < youth {
+		share = youngShare
+	}
+	p.nextRollup = now.Add(max(soonest, time.Duration(float64(p.cost)/share)))
+	st, err := probe.ReadStat(p.pid)
+	if err != nil || st.StartTicks != p.start {
+		return
+	}
+	p.last = st
+	row := w.memory(p, now)
+	if rollup(text, &row) {
+		row.Source = "smaps_rollup"
+		w.Rows.Append(row)
+	}
 }
 
 // rollup reads /proc/PID/smaps_rollup.

@@ -1,7 +1,9 @@
 package procfs
 
 import (
+	"fmt"
 	"os"
+	"strings"
 
 	"github.com/dptrace/dptrace/probes/probe"
 	"github.com/dptrace/dptrace/traces"
@@ -35,6 +37,33 @@ var needs = []probe.Need{
 				return probe.Trial{Detail: "columns are missing", Get: "Linux 4.14 or newer"}
 			}
 			return probe.Trial{Have: true, Detail: "readable"}
+		},
+	},
+	probe.Pagemap,
+	{
+		Name:  "memory limit",
+		Gains: "how close memory-growth-cow and dataset-copied-per-worker come to the limit, and whether the out-of-memory killer ended a worker (worker-killed)",
+		Try: func() probe.Trial {
+			l := newLimits(int32(os.Getpid()))
+			rows, _ := l.read()
+			var found []string
+			for _, r := range rows {
+				text := fmt.Sprintf("%s %.1f GB", r.Scope, float64(r.Limit)/1e9)
+				if r.Limit == 0 {
+					text = r.Scope + " without a limit"
+				}
+				if r.OomKills < 0 {
+					text += " (kills not counted)"
+				}
+				found = append(found, text)
+			}
+			switch {
+			case len(rows) == 0:
+				return probe.Trial{Detail: "neither a control group nor /proc/meminfo is readable", Get: "mount -t proc proc /proc"}
+			case rows[0].Scope != "cgroup":
+				return probe.Trial{Detail: "of the machine only: no control group with memory is visible in /proc/self/cgroup and /sys/fs/cgroup", Get: "mount -t cgroup2 none /sys/fs/cgroup; in a container it is there by default"}
+			}
+			return probe.Trial{Have: true, Detail: strings.Join(found, ", ")}
 		},
 	},
 }

@@ -21,6 +21,10 @@ type watcher struct {
 	began     time.Time
 	oldest    uint64 // start of the target: nothing older is of the run
 	self      string // the recorder's program, which the target is until it calls exec
+
+	limits   limits
+	measured time.Duration // CPU time that reading smaps_rollup has cost
+	endedCPU time.Duration // of processes of the run that have ended
 }
 
 // process is one process of the run.

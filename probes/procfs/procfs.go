@@ -9,8 +9,6 @@ import (
 	"runtime"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/dptrace/dptrace/probes/probe"
 	"github.com/dptrace/dptrace/traces"
 )
@@ -25,16 +23,17 @@ var Probe = probe.Probe{
 }
 
 const (
+	tick       = 100 * time.Millisecond // between two looks at what the other probes have found
 	firstPause = 100 * time.Millisecond // between two rounds, while processes are being started
 	slowPause  = time.Second            // once the run is older than startTime
 	startTime  = 5 * time.Second
 
-	// What the sampler may cost, as a share of one core: reading smaps_rollup
-	// walks the page tables of a process (0.14 ms for 10 MB, 2.3 ms for 250 MB)
-	// and holds its mmap lock meanwhile.
-	share = 0.003
+	// What the rounds may cost, as a share of one core.
+	roundShare = 0.001
 	// head start: a short run is looked at often, whatever it costs.
 	credit = 20 * time.Millisecond
+
+	patience = 200 * time.Millisecond // at the end
 )
 
 func start(r *probe.Recording) (probe.Watch, error) {
@@ -42,6 +41,8 @@ func start(r *probe.Recording) (probe.Watch, error) {
 	if p := w.adopt(r.Target); p != nil {
 		w.oldest = p.start
 	}
+	w.limits = newLimits(r.Target)
+	w.look(w.began, true)
 	return w.watch, nil
 }
 
@@ -49,14 +50,26 @@ func (w *watcher) watch(ctx context.Context) error {
 	// The thread's CPU time is what the sampler costs.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	before := threadCPU()
+	before := probe.ThreadCPU()
+	var next time.Time
 	for ctx.Err() == nil {
-		w.round(time.Now())
-		spent := threadCPU() - before - credit
-		affordable := time.Duration(float64(spent)/share) - time.Since(w.began)
+		now := time.Now()
+		if now.Before(next) {
+			w.news(now)
+		} else {
+			w.round(now)
+			spent := probe.ThreadCPU() - before - w.measured - credit
+			affordable := w.began.Add(time.Duration(float64(spent) / roundShare))
+			if next = now.Add(w.pause()); next.Before(affordable) {
+				next = affordable
+			}
+		}
+		w.measure(now)
+		w.sample(now)
+		w.look(now, false)
 		select {
 		case <-ctx.Done():
-		case <-time.After(max(w.pause(), affordable)):
+		case <-time.After(tick):
 		}
 	}
 	w.scan(time.Now())
@@ -71,19 +84,30 @@ func (w *watcher) pause() time.Duration {
 	return slowPause
 }
 
-func threadCPU() time.Duration {
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_THREAD, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
 // round looks once at everything that is due.
 func (w *watcher) round(now time.Time) {
 	w.scan(now)
 	for _, p := range w.procs {
 		w.tend(p, now)
+	}
+}
+
+// news looks at the processes that another probe has seen begin or end since
+// the last look.
+func (w *watcher) news(now time.Time) {
+	for _, known := range w.Procs.Alive() {
+		p := w.procs[known.Pid]
+		switch {
+		case known.Start == 0:
+		case p == nil || p.start != known.Start:
+			if !known.Exited {
+				if p = w.adopt(known.Pid); p != nil {
+					w.tend(p, now)
+				}
+			}
+		case known.Exited && p.gone.IsZero():
+			w.tend(p, now)
+		}
 	}
 }
 
@@ -100,18 +124,23 @@ func (w *watcher) tend(p *process, now time.Time) {
 	st, err := probe.ReadStat(p.pid)
 	if err != nil || st.StartTicks != p.start || st.Gone() {
 		p.gone = now
+		w.endedCPU += p.last.CPU
+		w.ended(now)
 		w.Procs.Exit(w.Rows, p.pid, p.start, traces.Exit{Head: traces.Head{TsNS: probe.Now()}, Code: -1, Source: "gone"})
 		return
 	}
+	p.last, p.looked = st, now
 	w.identify(p, st, now)
-	w.sample(p, st, now)
 }
 
-// finish writes the last sample of those that are still there.
+// finish writes the last sample of those that are still there, as far as it
+// does not keep the user waiting, and the last figures of the limits.
 func (w *watcher) finish() {
 	now := time.Now()
 	for _, p := range w.procs {
-		p.nextSample = now
-		w.tend(p, now)
+		if w.tend(p, now); p.gone.IsZero() && time.Since(now) < patience {
+			w.roll(p, now)
+		}
 	}
+	w.look(now, true)
 }

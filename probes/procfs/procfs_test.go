@@ -2,49 +2,12 @@ package procfs
 
 import (
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dptrace/dptrace/traces"
 )
-
-func TestIsolating(t *testing.T) {
-	for args, want := range map[string]string{
-		"python train.py -I":             "",
-		"python -I train.py":             "-I",
-		"python -u -sE train.py":         "-E",
-		"python -BS -c pass":             "-S",
-		"python -W ignore -I -m x":       "-I",
-		"python -Wignore -I -m x":        "-I",
-		"python -X dev train.py -E":      "",
-		"python -Xdev -E train.py":       "-E",
-		"python -c -I":                   "",
-		"python -m torch.run -I":         "",
-		"python --version":               "",
-		"python -uc print(1) -I":         "",
-		"python - -I":                    "",
-		"python":                         "",
-		"python -WI train.py":            "",
-		"python -XI -q -S -c from x y z": "-S",
-	} {
-		if got := isolating(strings.Fields(args)); got != want {
-			t.Errorf("%s: got %q, want %q", args, got, want)
-		}
-	}
-}
-
-func TestPythonName(t *testing.T) {
-	for name, want := range map[string]bool{
-		"python": true, "python3": true, "python3.11": true, "python3.13t": true, "python3.12-dbg": true, "pypy3": true,
-		"pythonize": false, "bash": false, "ipython-wrapper.sh": false, "torchrun": false,
-	} {
-		if got := pythonName.MatchString(name); got != want {
-			t.Errorf("%s: got %v", name, got)
-		}
-	}
-}
 
 func TestRollup(t *testing.T) {
 	const text = `55d0c0a00000-7ffd3f5fe000 ---p 00000000 00:00 0                          [rollup]

@@ -7,10 +7,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cilium/ebpf"
 
 	"github.com/dptrace/dptrace/probes/probe"
 	"github.com/dptrace/dptrace/traces"
@@ -54,15 +57,16 @@ func TestKill(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir()) // the sessions of dead recorders are left behind
 	for i := range kills {
 		after := time.Duration(rand.Int64N(int64(3 * time.Second)))
-		t.Run(fmt.Sprintf("%d", i), func(t *testing.T) {
-			killOnce(t, strings.TrimSpace(string(python)), script, after)
+		tier := []string{TierHook, TierAuto}[i%2]
+		t.Run(fmt.Sprintf("%d %s", i, tier), func(t *testing.T) {
+			killOnce(t, strings.TrimSpace(string(python)), script, tier, after)
 		})
 	}
 }
 
-func killOnce(t *testing.T, python, script string, after time.Duration) {
+func killOnce(t *testing.T, python, script, tier string, after time.Duration) {
 	trace := filepath.Join(t.TempDir(), "t.dptrace")
-	cmd := exec.Command("/proc/self/exe", "record", trace, python, script, "3.5")
+	cmd := exec.Command("/proc/self/exe", "record", trace, tier, python, script, "3.5")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -76,6 +80,10 @@ func killOnce(t *testing.T, python, script string, after time.Duration) {
 		t.Fatalf("the training said %q", lines.Text())
 	}
 	time.Sleep(after)
+	attached := programsOf(t, cmd.Process.Pid)
+	if need, _ := unmet(); need == "" && (len(attached) > 0) != (tier != TierHook) {
+		t.Errorf("tier %s: %d eBPF programs", tier, len(attached))
+	}
 	killed := probe.Now()
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -92,6 +100,12 @@ func killOnce(t *testing.T, python, script string, after time.Duration) {
 	}
 	if err := cmd.Wait(); err == nil {
 		t.Error("the recorder ended before it was killed")
+	}
+	for _, id := range attached {
+		if p, err := ebpf.NewProgramFromID(id); err == nil {
+			t.Errorf("eBPF program %d is there after its recorder", id)
+			p.Close()
+		}
 	}
 	run, err := traces.Open(trace)
 	if err != nil {
@@ -122,6 +136,22 @@ func killOnce(t *testing.T, python, script string, after time.Duration) {
 			t.Error(p)
 		}
 	}
+}
+
+// programsOf lists the eBPF programs that a process holds.
+func programsOf(t *testing.T, pid int) (ids []ebpf.ProgramID) {
+	t.Helper()
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fdinfo/*", pid))
+	for _, f := range files {
+		b, _ := os.ReadFile(f) // it may have been closed
+		for line := range strings.Lines(string(b)) {
+			var id ebpf.ProgramID
+			if _, err := fmt.Sscanf(line, "prog_id: %d", &id); err == nil && !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids
 }
 
 // The next recording removes what a killed one has left, but not what still

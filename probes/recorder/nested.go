@@ -1,8 +1,6 @@
 package recorder
 
 import (
-	"os"
-
 	"github.com/dptrace/dptrace/shim"
 )
 
@@ -10,7 +8,7 @@ import (
 // that we would, so the command simply runs in our place. It returns only if
 // there is none, or if that fails; stale are hooks of recorders that died.
 func stepAside(o Options, program string) (stale []string, err error) {
-	dirs, sessions := shim.Find(os.Environ())
+	dirs, sessions := shim.Find(environment())
 	for i, s := range sessions {
 		if !sessionAlive(s.Lock) {
 			stale = append(stale, dirs[i])
@@ -19,7 +17,7 @@ func stepAside(o Options, program string) (stale []string, err error) {
 		if !o.Quiet {
 			o.say("already being recorded by an outer dptrace: this one steps aside")
 		}
-		return nil, execFailure(program, execute(program, o.Command, os.Environ()))
+		return nil, execFailure(program, execute(program, o.Command, environment()))
 	}
 	return stale, nil
 }

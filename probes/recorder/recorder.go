@@ -60,6 +60,13 @@ func fail(err error) error { return &Failure{ExitFailed, err} }
 // it. An error is a *Failure. All that goes wrong once the command runs is
 // counted in the trace and does not touch the command.
 func Run(ctx context.Context, o Options) (code int, err error) {
+	invoker, err := BecomeInvoker()
+	if err != nil {
+		return 0, fail(err)
+	}
+	if invoker != nil && invoker.note != "" && !o.Quiet && firstRank(os.Getenv) {
+		o.say("%s", invoker.note)
+	}
 	program, err := lookup(o.Command[0])
 	if err != nil {
 		return 0, err
@@ -72,7 +79,7 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 
 	out, err := create(o)
 	if err != nil {
-		return 0, fail(err)
+		return 0, fail(invoker.because(err))
 	}
 	s, err := newSession(out.dir)
 	if err != nil {
@@ -80,7 +87,7 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 		return 0, fail(err)
 	}
 	signals := listen()
-	t, err := start(program, o.Command, shim.Environ(os.Environ(), s.hook, stale...))
+	t, err := start(program, o.Command, shim.Environ(environment(), s.hook, stale...))
 	if err != nil {
 		s.remove()
 		out.discard()
@@ -204,8 +211,8 @@ func (r *recording) tell() {
 	case torch == 0:
 		r.say("no Python process of this run imported torch: there are no loaders to judge")
 	}
-	if r.refused != "" {
-		r.say("%s", r.refused)
+	if r.refused != "" && r.Report == nil { // the report has it
+		r.say("tier %s: %s", r.tier, r.refused)
 	}
 	if r.left > 0 {
 		r.say("%d processes live on; what they do from now on is not recorded", r.left)

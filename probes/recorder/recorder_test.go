@@ -4,12 +4,16 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 )
 
 // The test binary is also the program that record starts itself as, and
 // `record` for the tests that kill it.
 func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == "sudo" {
+		standIn(os.Args[1:])
+	}
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case HelperCommand:
@@ -18,13 +22,15 @@ func TestMain(m *testing.M) {
 		case WitnessCommand:
 			_ = Witness(os.Args[2:])
 			os.Exit(0)
-		case "record":
-			code, err := Run(context.Background(), Options{Output: os.Args[2], Command: os.Args[3:], Stderr: os.Stderr, Quiet: true})
+		case "record": // TRACE TIER COMMAND...
+			code, err := Run(context.Background(), Options{Output: os.Args[2], Tier: os.Args[3], Command: os.Args[4:], Stderr: os.Stderr, Quiet: true})
 			if err != nil {
 				fmt.Fprintln(os.Stderr, err)
 				code, _ = AsFailure(err)
 			}
 			os.Exit(code)
+		default:
+			roles(os.Args[1:])
 		}
 	}
 	os.Exit(m.Run())

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"strconv"
 	"syscall"
@@ -136,7 +135,7 @@ func Helper(args []string) error {
 	unix.CloseOnExec(failed)
 	var b [1]byte
 	_, _ = readFull(goes, b[:]) // until the other end is closed
-	err := execute(args[2], args[3:], os.Environ())
+	err := execute(args[2], args[3:], environment())
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {
 		errno = syscall.EINVAL

@@ -1,7 +1,9 @@
 package recorder
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/dptrace/dptrace/probes"
 	"github.com/dptrace/dptrace/probes/probe"
@@ -17,13 +19,23 @@ const (
 	TierKernel = string(probe.Kernel)
 )
 
+// wayOut ends what is said about a refusal.
+const wayOut = "; `dptrace doctor` says how to get it"
+
+// refusal is a probe of the kernel tier that this machine does not let run.
+type refusal struct {
+	probe string
+	err   error
+}
+
 // startProbes starts the probes of the tier that was asked for. A probe of the
 // kernel tier that the machine refuses is left out, and named in r.refused;
-// only if the kernel tier was demanded is that an error.
+// only if the kernel tier was demanded is that an error. One that cannot exist
+// here (probe.ErrAbsent) is no part of this machine's kernel tier.
 func (r *recording) startProbes(shared *probe.Recording) (map[*probe.Probe]probe.Watch, error) {
 	watches := map[*probe.Probe]probe.Watch{}
 	r.tier = probe.Hook
-	var failed error
+	var refusals []refusal
 	for _, p := range probes.List {
 		if p.Tier == probe.Kernel && r.Tier == TierHook {
 			continue
@@ -36,15 +48,43 @@ func (r *recording) startProbes(shared *probe.Recording) (map[*probe.Probe]probe
 				r.tier = probe.Kernel
 			}
 		case p.Tier == probe.Kernel:
-			if r.refused == "" {
-				r.refused = fmt.Sprintf("no %s probe of the kernel tier: %v; `dptrace doctor` says how to get it", p.Name, err)
-			}
-			if r.Tier == TierKernel && failed == nil {
-				failed = &Failure{ExitRefused, fmt.Errorf("the kernel tier was demanded: %s: %w", p.Name, err)}
-			}
+			refusals = append(refusals, refusal{p.Name, err})
 		default:
-			failed = fail(fmt.Errorf("%s: %w", p.Name, err))
+			return watches, fail(fmt.Errorf("%s: %w", p.Name, err))
 		}
 	}
-	return watches, failed
+	r.refused = tellRefusals(r.tier, refusals)
+	if r.Tier != TierKernel {
+		return watches, nil
+	}
+	for _, f := range refusals {
+		if !errors.Is(f.err, probe.ErrAbsent) {
+			return watches, &Failure{ExitRefused, fmt.Errorf("the kernel tier was demanded and cannot be had: %s%s", probe.Refusal(f.err), wayOut)}
+		}
+	}
+	if r.tier != probe.Kernel {
+		return watches, &Failure{ExitRefused, errors.New("the kernel tier was demanded, and this build has no probe of it for this machine")}
+	}
+	return watches, nil
+}
+
+// tellRefusals says in one line what the machine refused, and why; "" if
+// nothing. What stopped the first probe has stopped the others as well: they
+// build on it.
+func tellRefusals(reached probe.Tier, refusals []refusal) string {
+	if len(refusals) == 0 {
+		return ""
+	}
+	reason := probe.Refusal(refusals[0].err)
+	if !errors.Is(refusals[0].err, probe.ErrAbsent) {
+		reason += wayOut
+	}
+	if reached != probe.Kernel {
+		return reason
+	}
+	var names []string
+	for _, f := range refusals {
+		names = append(names, f.probe)
+	}
+	return "without " + strings.Join(names, ", ") + ": " + reason
 }
