@@ -1,6 +1,7 @@
 package cow
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -24,7 +25,8 @@ type process struct {
 	changed int // blocks that were not yet written so
 	next    time.Time
 	own     []region // its mappings as of the last look; nil: never read
-	inherit []region // those of its parent soon after the fork; nil: not known
+	first   []region // as of the first, soon after the fork
+	inherit []region // those of its parent then; nil: not known
 	parent  uint32
 	seen    time.Time
 }
@@ -38,12 +40,16 @@ type block struct {
 
 func (b *block) pages() uint32 { return b.User + b.Kernel }
 
-// of finds a process. What its parent has mapped is read when it is first seen:
-// that is what it has inherited.
+// of finds a process. What it and its parent have mapped is read when it is
+// first seen: that is what it has inherited. Of one alone something may be
+// missing: both unmap what they free.
 func (w *watcher) of(r probe.Relative) *process {
 	p := w.procs[r.ID]
 	if p == nil {
 		p = &process{blocks: map[uint64]*block{}, inherit: w.parentMaps(r), parent: r.Parent, seen: time.Now()}
+		if all, err := readMaps(r.Pid); err == nil && r.Ended.IsZero() {
+			p.own, p.first = all, all
+		}
 		w.procs[r.ID] = p
 	}
 	return p
@@ -101,7 +107,7 @@ func (p *process) classify(pid int32, alive bool) {
 				b.kind = dominant(p.own, start, end)
 			}
 		}
-		inherited := dominant(p.inherit, start, end)
+		inherited := cmp.Or(dominant(p.inherit, start, end), dominant(p.first, start, end))
 		switch {
 		case inherited == "" && p.inherit != nil:
 			b.kind = fresh
