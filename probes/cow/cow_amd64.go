@@ -30,6 +30,9 @@ type watcher struct {
 	procs    map[uint32]*process // by the ID of the kernel side
 	finished map[uint32]bool
 	losses   probe.Losses
+	began    time.Duration // CPU time of the thread before
+	keys     []cowBlock    // for read
+	values   []cowPages
 }
 
 func start(r *probe.Recording) (probe.Watch, error) {
@@ -52,6 +55,7 @@ func (w *watcher) watch(ctx context.Context) error {
 	defer w.programs.Close()
 	runtime.LockOSThread() // its CPU time is what looking costs
 	defer runtime.UnlockOSThread()
+	w.began = probe.ThreadCPU()
 	var next, costed time.Time
 	for ctx.Err() == nil {
 		now := time.Now()
@@ -80,7 +84,7 @@ func (w *watcher) watch(ctx context.Context) error {
 }
 
 func (w *watcher) cost(ns int64, runs uint64) {
-	w.Rows.Append(traces.Overhead{Head: traces.Head{TsNS: probe.Now()}, Probe: "cow", BpfNS: ns, BpfRuns: runs})
+	w.Rows.Append(traces.Overhead{Head: traces.Head{TsNS: probe.Now()}, Probe: "cow", CPUNS: int64(probe.ThreadCPU() - w.began), BpfNS: ns, BpfRuns: runs})
 }
 
 // look takes over what the kernel has counted, and writes what is due. A
@@ -138,13 +142,15 @@ func (w *watcher) look(now time.Time) error {
 
 // read calls f with all counts that the kernel holds.
 func (w *watcher) read(f func(cowBlock, cowPages)) error {
-	const batch = 4096 // looking each up alone takes ten times as long: 230 ms against 20 for 60,000
-	keys, values := make([]cowBlock, batch), make([]cowPages, batch)
+	if w.keys == nil {
+		const batch = 4096 // looking each up alone takes ten times as long: 230 ms against 20 for 60,000
+		w.keys, w.values = make([]cowBlock, batch), make([]cowPages, batch)
+	}
 	var cursor ebpf.MapBatchCursor
 	for {
-		n, err := w.blocks.BatchLookup(&cursor, keys, values, nil)
+		n, err := w.blocks.BatchLookup(&cursor, w.keys, w.values, nil)
 		for i := range n {
-			f(keys[i], values[i])
+			f(w.keys[i], w.values[i])
 		}
 		switch {
 		case errors.Is(err, ebpf.ErrKeyNotExist): // the end

@@ -60,6 +60,8 @@ func kind(name, inode string, shared bool) string {
 
 // dominant finds what most of a block is mapped for. Several kinds in one block
 // are rare: the heap and the anonymous regions of an allocator are far larger.
+// Shared memory, which is never copied, is named only where there is nothing
+// else.
 func dominant(regions []region, start, end uint64) string {
 	size := map[string]uint64{}
 	i, _ := slices.BinarySearchFunc(regions, start, func(r region, a uint64) int {
@@ -73,10 +75,13 @@ func dominant(regions []region, start, end uint64) string {
 		size[r.kind] += min(r.end, end) - max(r.start, start)
 	}
 	best := ""
-	for _, k := range []string{"heap", "anon", "stack", "file", "shm"} { // among equals the likeliest to be copied
+	for _, k := range []string{"heap", "anon", "stack", "file"} { // among equals the likeliest to be copied
 		if size[k] > size[best] {
 			best = k
 		}
+	}
+	if best == "" && size["shm"] > 0 {
+		return "shm"
 	}
 	return best
 }

@@ -33,7 +33,8 @@ func TestDominant(t *testing.T) {
 	}{
 		"within one":           {0x7f0000000000, 0x7f0000200000, "anon"},
 		"most of it":           {0x7f0000200000, 0x7f0000600000, "anon"},
-		"only the end of one":  {0x7f0000400000, 0x7f0000600000, "shm"},
+		"shared alone":         {0x7f0000400000, 0x7f0000600000, "shm"},
+		"shared beside a bit":  {0x7f00003ff000, 0x7f0000600000, "anon"},
 		"two, the larger wins": {0x600000, 0x1000000, "heap"},
 		"nothing there":        {0x10000000, 0x10200000, ""},
 		"below all":            {0, 0x200000, ""},

@@ -3,8 +3,6 @@ package process
 import (
 	"bytes"
 	"encoding/binary"
-	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -174,38 +172,4 @@ func cmdline(pid int32) string {
 	}
 	line := strings.ToValidUTF8(strings.TrimRight(strings.ReplaceAll(string(b), "\x00", " "), " "), "?")
 	return line[:min(len(line), 512)]
-}
-
-const (
-	foundNone  = 2          // see struct mapping in events.h
-	vmGrows    = 0x100      // VM_GROWSDOWN of include/linux/mm.h
-	tmpfsMagic = 0x01021994 // include/uapi/linux/magic.h
-)
-
-// mappingOf says what is mapped at the address of a fault.
-func mappingOf(m *processMapping) (kind, path string) {
-	switch {
-	case m.Found == foundNone:
-		return "none", ""
-	case m.Found == 0:
-		return "", ""
-	case m.Magic != 0:
-		var names []string
-		for i := range m.Names {
-			if n := text(m.Names[i][:]); n != "" {
-				names = append(names, n)
-			}
-		}
-		slices.Reverse(names)
-		path = filepath.Join(names...)
-		if m.Magic == tmpfsMagic {
-			return "shm", path
-		}
-		return "file", path
-	case m.Heap != 0:
-		return "heap", ""
-	case m.Flags&vmGrows != 0:
-		return "stack", ""
-	}
-	return "anon", ""
 }

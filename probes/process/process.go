@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -48,6 +49,7 @@ type watcher struct {
 	losses   probe.Losses
 	ended    []probe.Relative // in the order of their ends
 	bad      uint64           // events that could not be decoded
+	began    time.Duration    // CPU time of the thread before
 }
 
 func start(r *probe.Recording) (probe.Watch, error) {
@@ -127,6 +129,9 @@ func (w *watcher) watch(ctx context.Context) error {
 	defer func() { _ = w.ring.Close() }()
 	defer close(w.Kin.Complete)
 	defer context.AfterFunc(ctx, func() { _ = w.ring.Flush() })() // do not wait for the next look
+	runtime.LockOSThread()                                        // its CPU time is what watching costs
+	defer runtime.UnlockOSThread()
+	w.began = probe.ThreadCPU()
 	told, costed := time.Now(), time.Now()
 	for ctx.Err() == nil {
 		now := time.Now()
@@ -180,7 +185,7 @@ func (w *watcher) tell() {
 }
 
 func (w *watcher) cost(ns int64, runs uint64) {
-	w.Rows.Append(traces.Overhead{Head: traces.Head{TsNS: probe.Now()}, Probe: "process", BpfNS: ns, BpfRuns: runs})
+	w.Rows.Append(traces.Overhead{Head: traces.Head{TsNS: probe.Now()}, Probe: "process", CPUNS: int64(probe.ThreadCPU() - w.began), BpfNS: ns, BpfRuns: runs})
 }
 
 // forget drops processes that ended a while ago.

@@ -141,8 +141,8 @@ func TestFaults(t *testing.T) {
 		signal        syscall.Signal
 		mapping, path string
 	}{
-		"file cut short": {"f = open('data.bin', 'w+b'); f.truncate(8192); m = mmap.mmap(f.fileno(), 8192); f.truncate(0); m[4096]", syscall.SIGBUS, "file", "data.bin"},
-		"shared memory":  {"f = open('" + shm + "', 'w+b'); f.truncate(8192); m = mmap.mmap(f.fileno(), 8192); f.truncate(0); m[4096]", syscall.SIGBUS, "shm", filepath.Base(shm)},
+		"file cut short": {"f = open('data.bin', 'w+b'); f.truncate(8192); m = mmap.mmap(f.fileno(), 8192); f.truncate(0); m[4096]", syscall.SIGBUS, "file", "/data.bin"},
+		"shared memory":  {"f = open('" + shm + "', 'w+b'); f.truncate(8192); m = mmap.mmap(f.fileno(), 8192); f.truncate(0); m[4096]", syscall.SIGBUS, "shm", shm},
 		"null":           {"ctypes.string_at(16)", syscall.SIGSEGV, "none", ""},
 		"read-only":      {"m = mmap.mmap(-1, 8192, prot=mmap.PROT_READ, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS); ctypes.memset(ctypes.addressof(ctypes.c_char.from_address(int(next(l for l in open('/proc/self/maps') if l.split()[1] == 'r--p' and l.split()[4] == '0' and '[' not in l).split('-')[0], 16))), 1, 1)", syscall.SIGSEGV, "anon", ""},
 	} {
@@ -157,7 +157,7 @@ func TestFaults(t *testing.T) {
 				t.Fatalf("%d signals, want 1: %+v", len(signals), signals)
 			}
 			s := signals[0]
-			if s.Signal != int32(tc.signal) || s.Mapping != tc.mapping || filepath.Base("/"+s.MappingPath) != filepath.Base("/"+tc.path) || s.Code <= 0 || s.SenderPid != 0 {
+			if s.Signal != int32(tc.signal) || s.Mapping != tc.mapping || !strings.HasSuffix(s.MappingPath, tc.path) || (tc.path == "") != (s.MappingPath == "") || strings.HasPrefix(s.MappingPath, "…") || s.Code <= 0 || s.SenderPid != 0 {
 				t.Errorf("signal %+v", s)
 			}
 		})

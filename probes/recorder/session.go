@@ -16,6 +16,7 @@ import (
 
 const (
 	sessionPrefix = "dptrace-session-"
+	newPrefix     = "dptrace-new-" // until it is locked: others remove sessions that nobody has locked
 	lockName      = "lock"
 )
 
@@ -33,13 +34,18 @@ func newSession(trace string) (*session, error) {
 		return nil, err
 	}
 	removeStale(base)
-	dir, err := os.MkdirTemp(base, sessionPrefix) // mode 0700
+	fresh, err := os.MkdirTemp(base, newPrefix) // mode 0700
 	if err != nil {
 		return nil, fmt.Errorf("make the session folder: %w", err)
 	}
-	s := &session{dir: dir, hook: filepath.Join(dir, "hook"), spool: filepath.Join(dir, "spool"), lock: -1}
+	dir := filepath.Join(base, sessionPrefix+strings.TrimPrefix(filepath.Base(fresh), newPrefix))
+	s := &session{dir: fresh, hook: filepath.Join(dir, "hook"), spool: filepath.Join(dir, "spool"), lock: -1}
 	lock := filepath.Join(dir, lockName)
-	if s.lock, err = takeLock(lock, unix.O_CREAT); err == nil {
+	if s.lock, err = takeLock(filepath.Join(fresh, lockName), unix.O_CREAT); err == nil {
+		err = os.Rename(fresh, dir)
+	}
+	if err == nil {
+		s.dir = dir
 		err = os.Mkdir(s.spool, 0o700)
 	}
 	if err == nil {
