@@ -7,9 +7,13 @@ import (
 	"slices"
 
 	"github.com/dptrace/dptrace/analyze/detect"
+	copied "github.com/dptrace/dptrace/analyze/detect/dataset-copied-per-worker"
+	cow "github.com/dptrace/dptrace/analyze/detect/memory-growth-cow"
 	epochs "github.com/dptrace/dptrace/analyze/detect/rng-duplicate-epochs"
 	ranks "github.com/dptrace/dptrace/analyze/detect/rng-duplicate-ranks"
 	workers "github.com/dptrace/dptrace/analyze/detect/rng-duplicate-workers"
+	crash "github.com/dptrace/dptrace/analyze/detect/swallowed-crash"
+	killed "github.com/dptrace/dptrace/analyze/detect/worker-killed"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
@@ -21,6 +25,10 @@ var Rules = []detect.Rule{
 	workers.Rule,
 	epochs.Rule,
 	ranks.Rule,
+	cow.Rule,
+	copied.Rule,
+	killed.Rule,
+	crash.Rule,
 }
 
 // Result is all that a report prints.
@@ -31,6 +39,9 @@ type Result struct {
 	Checks   []finding.Check   // by rule and loader
 	Lost     []Loss
 	Overhead Overhead
+	Tier     Tier
+
+	Processes Processes
 }
 
 // Run reads a trace once and judges it. What is damaged is left out and noted
@@ -60,7 +71,8 @@ func Run(run *traces.Run) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("analyze: %w", err)
 	}
-	r := &Result{Run: run, Timeline: builder.Build(run.Problems), Lost: ledger.lost(run.Problems), Overhead: ledger.overhead()}
+	r := &Result{Run: run, Timeline: builder.Build(run.Problems), Lost: ledger.lost(run.Problems), Overhead: ledger.overhead(), Tier: ledger.tier()}
+	r.Processes = ledger.processes(r.Timeline)
 	for _, rule := range Rules {
 		findings, checks := rule.Judge(facts[rule.Facts], r.Timeline)
 		r.Findings = append(r.Findings, findings...)

@@ -31,12 +31,14 @@ func Rules() []string {
 // Example is a whole Python program of a rule's page: the rule finds something
 // in the one of Kind "failing" and nothing in the one of Kind "fixed".
 type Example struct {
-	Kind string
-	Code string
+	Kind      string
+	Certainty string // of what is found in a failing one: proven, or at least so much
+	Code      string
 }
 
 // Examples are the programs of a page in their order: the blocks that begin
-// with "```python failing" or "```python fixed".
+// with "```python failing" or "```python fixed". "```python failing note" is for
+// one where what is found depends on the machine, and is a note at least.
 func Examples(page string) []Example {
 	var examples []Example
 	for {
@@ -45,8 +47,12 @@ func Examples(page string) []Example {
 			return examples
 		}
 		kind, body, _ := strings.Cut(after, "\n")
+		kind, certainty, ok := strings.Cut(kind, " ")
+		if !ok {
+			certainty = "proven"
+		}
 		code, rest, _ := strings.Cut(body, "\n```")
-		examples = append(examples, Example{Kind: kind, Code: code + "\n"})
+		examples = append(examples, Example{Kind: kind, Certainty: certainty, Code: code + "\n"})
 		page = rest
 	}
 }

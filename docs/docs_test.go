@@ -86,9 +86,10 @@ func parse(t *testing.T, name, code string) {
 }
 
 func TestExamples(t *testing.T) {
-	page := "# x\n\n```python failing\na = 1\n\nb = 2\n```\ntext\n```sh\nls\n```\n\n```python fixed\nc = 3\n```\n"
+	page := "# x\n\n```python failing\na = 1\n\nb = 2\n```\ntext\n```sh\nls\n```\n\n```python fixed\nc = 3\n```\n\n```python failing note\nd = 4\n```\n"
 	got := docs.Examples(page)
-	want := []docs.Example{{Kind: "failing", Code: "a = 1\n\nb = 2\n"}, {Kind: "fixed", Code: "c = 3\n"}}
+	want := []docs.Example{{Kind: "failing", Certainty: "proven", Code: "a = 1\n\nb = 2\n"}, {Kind: "fixed", Certainty: "proven", Code: "c = 3\n"},
+		{Kind: "failing", Certainty: "note", Code: "d = 4\n"}}
 	if !slices.Equal(got, want) {
 		t.Errorf("Examples = %q, want %q", got, want)
 	}

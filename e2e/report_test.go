@@ -13,8 +13,8 @@ import (
 // report is the part of `dptrace report --format json` that the tests read.
 type report struct {
 	Findings []struct {
-		Rule, Certainty, Title, Fix string
-		Loader                      struct {
+		Rule, Certainty, Title, Fix, Proof string
+		Loader                             struct {
 			ID       int
 			At, Role string
 		}
@@ -27,10 +27,30 @@ type report struct {
 		Reason string
 	}
 	Lost []struct {
-		Source, Table string
-		Count         int64
+		Source, Table, Reason string
+		Count                 int64
 	}
-	Overhead struct{ Percent float64 }
+	Overhead struct {
+		Percent float64
+		Parts   []struct {
+			Name, Tier string
+			Percent    float64
+		}
+	}
+	Run struct {
+		Tier        string
+		TierRefused string `json:"tier_refused"`
+	}
+	Processes struct {
+		Seen       int
+		Kinds      map[string]int
+		KernelOnly int `json:"kernel_only"`
+	}
+	Unhooked []struct {
+		Pid                  int
+		Cmdline, Exe, Reason string
+		Torch                bool
+	}
 }
 
 // record runs a command under dptrace and returns what it did and what the report says.

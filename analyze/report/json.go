@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/json"
 	"io"
+	"maps"
 	"math"
 
 	"github.com/dptrace/dptrace/analyze"
@@ -21,6 +22,9 @@ type document struct {
 	Checks   []finding.Check   `json:"checks"`
 	Lost     []loss            `json:"lost"`
 	Overhead overhead          `json:"overhead"`
+
+	Processes processes  `json:"processes"`
+	Unhooked  []unhooked `json:"unhooked"` // Pythons that were not watched from inside
 }
 
 type run struct {
@@ -29,6 +33,9 @@ type run struct {
 	Python    string   `json:"python"`     // versions, joined by commas
 	Torch     string   `json:"torch"`
 	Ranks     int      `json:"ranks"`
+
+	Tier        string `json:"tier"`         // hook, kernel; of several parts joined by commas; "" not known
+	TierRefused string `json:"tier_refused"` // why it is not kernel; "" it is, or was not tried
 }
 
 type loss struct {
@@ -41,6 +48,28 @@ type loss struct {
 type overhead struct {
 	Percent *float64 `json:"percent"` // of the program's CPU time, to a hundredth; null: not known
 	Method  string   `json:"method"`
+	Parts   []part   `json:"parts"` // that together are all of it
+}
+
+type part struct {
+	Name    string   `json:"name"`    // hook, recorder (without its probes), PROBE (in the recorder), PROBE eBPF (in the kernel)
+	Tier    string   `json:"tier"`    // hook, kernel: without it this would not have been spent
+	CPUS    float64  `json:"cpu_s"`   // to the microsecond
+	Percent *float64 `json:"percent"` // as above
+}
+
+type processes struct {
+	Seen       int            `json:"seen"`
+	Kinds      map[string]int `json:"kinds"`       // target, python, worker, other: how many of each
+	KernelOnly int            `json:"kernel_only"` // seen by the kernel tier alone
+}
+
+type unhooked struct {
+	Pid     int32  `json:"pid"`
+	Cmdline string `json:"cmdline"`
+	Exe     string `json:"exe"`
+	Reason  string `json:"reason"`
+	Torch   bool   `json:"torch"` // it is known to have loaded torch
 }
 
 // JSON writes the report for programs: one object, two blanks of indentation.
@@ -54,23 +83,41 @@ func JSON(w io.Writer, r *analyze.Result) error {
 			Python:    distinct(r, python),
 			Torch:     distinct(r, torch),
 			Ranks:     ranks(r),
+
+			Tier:        r.Tier.Name,
+			TierRefused: r.Tier.Refused,
 		},
 		Findings: list(r.Findings),
 		Checks:   list(r.Checks),
 		Lost:     []loss{},
-		Overhead: overhead{Method: r.Overhead.Method},
+		Overhead: overhead{Percent: hundredth(r.Overhead.Percent), Method: r.Overhead.Method, Parts: []part{}},
+
+		Processes: processes{Seen: r.Processes.Seen, Kinds: map[string]int{}, KernelOnly: r.Processes.KernelOnly},
+		Unhooked:  []unhooked{},
 	}
 	for _, l := range r.Lost {
 		d.Lost = append(d.Lost, loss(l))
 	}
-	if r.Overhead.Percent >= 0 {
-		percent := math.Round(r.Overhead.Percent*100) / 100
-		d.Overhead.Percent = &percent
+	for _, c := range r.Overhead.Parts {
+		d.Overhead.Parts = append(d.Overhead.Parts, part{c.Name, c.Tier, math.Round(float64(c.NS)/1e3) / 1e6, hundredth(c.Percent)})
+	}
+	maps.Copy(d.Processes.Kinds, r.Processes.Kinds)
+	for _, u := range r.Processes.Unhooked {
+		d.Unhooked = append(d.Unhooked, unhooked(u))
 	}
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false) // fixes are code
 	e.SetIndent("", "  ")
 	return e.Encode(d)
+}
+
+// hundredth rounds a percentage; nil if it is not known.
+func hundredth(percent float64) *float64 {
+	if percent < 0 {
+		return nil
+	}
+	rounded := math.Round(percent*100) / 100
+	return &rounded
 }
 
 // list is never null in JSON.

@@ -22,14 +22,17 @@ func Fails(r *analyze.Result, atLeast finding.Certainty) bool {
 // Incomplete says, line by line, what of the trace was cut off, is missing or
 // cannot be read. Tables of a newer dptrace are not counted: nothing else
 // suffers.
-func Incomplete(r *analyze.Result) []string {
+func Incomplete(r *analyze.Result) []string { return IncompleteRun(r.Run) }
+
+// IncompleteRun says the same of a run whose tables were read.
+func IncompleteRun(run *traces.Run) []string {
 	var lines []string
-	for _, p := range r.Run.Parts {
+	for _, p := range run.Parts {
 		if !p.Sealed {
 			lines = append(lines, "the recording of "+p.Name+" was cut before the program ended")
 		}
 	}
-	for _, p := range r.Run.Problems {
+	for _, p := range run.Problems {
 		if p.Kind != traces.Newer {
 			lines = append(lines, p.String())
 		}

@@ -26,7 +26,9 @@ var results = map[string]func() *analyze.Result{
 	"found":   found,
 	"gaps":    gaps,
 	"hostile": hostile,
+	"kernel":  kernel,
 	"nothing": nothing,
+	"swarm":   swarm,
 }
 
 func TestGolden(t *testing.T) {
@@ -69,7 +71,7 @@ func golden(t *testing.T, name string, got []byte) {
 }
 
 func TestShortWhereLittleIsWrong(t *testing.T) {
-	for _, name := range []string{"clean", "gaps", "nothing"} {
+	for _, name := range []string{"clean", "gaps", "nothing", "swarm"} {
 		var text bytes.Buffer
 		if err := Text(&text, results[name](), Options{}); err != nil {
 			t.Fatal(err)
@@ -117,13 +119,13 @@ func TestJSONKeys(t *testing.T) {
 	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"schema", "trace", "run", "findings", "checks", "lost", "overhead"} {
+	for _, key := range []string{"schema", "trace", "run", "findings", "checks", "lost", "overhead", "processes", "unhooked"} {
 		if got[key] == nil {
 			t.Errorf("no key %q", key)
 		}
 	}
-	if len(got) != 7 {
-		t.Errorf("%d keys, want 7: the schema is a promise", len(got))
+	if len(got) != 9 {
+		t.Errorf("%d keys, want 9: the schema is a promise", len(got))
 	}
 }
 
@@ -232,6 +234,9 @@ func clean() *analyze.Result {
 	p.loader(1, "/home/u/train.py", 4, 2, 0.002, true)
 	p.loader(2, "/data/donnée.py", 0, 2, 0, false)
 	r := p.result()
+	r.Tier = analyze.Tier{Name: "hook", Refused: "no process probe of the kernel tier: operation not permitted; `dptrace doctor` says how to get it"}
+	r.Processes = analyze.Processes{Seen: 9, Kinds: map[string]int{"target": 1, "worker": 8}}
+	r.Overhead.Parts = costs(0.3, 0.117)
 	r.Checks = []finding.Check{
 		{Rule: "rng-duplicate-workers", Loader: 1, Status: finding.Clean, Reason: "8 streams, all distinct"},
 		{Rule: "rng-duplicate-workers", Loader: 2, Status: finding.CannotTell, Reason: "nothing random, or a generator that dptrace cannot reach"},
@@ -239,8 +244,25 @@ func clean() *analyze.Result {
 		{Rule: "rng-duplicate-epochs", Loader: 2, Status: finding.CannotTell, Reason: "nothing random, or a generator that dptrace cannot reach"},
 		{Rule: "rng-duplicate-ranks", Loader: 1, Status: finding.CannotTell, Reason: "one rank"},
 		{Rule: "rng-duplicate-ranks", Loader: 2, Status: finding.CannotTell, Reason: "one rank"},
+		{Rule: "swallowed-crash", Loader: 0, Status: finding.Clean, Reason: "9 processes, none ended badly"},
+		{Rule: "worker-killed", Loader: 0, Status: finding.Clean, Reason: "8 workers ended when they were asked to"},
+		{Rule: "worker-killed", Loader: 1, Status: finding.Clean, Reason: "8 workers ended when they were asked to"},
 	}
 	return r
+}
+
+// costs are parts of the overhead in percent: of the hook, of the recorder, and
+// of one probe's eBPF programs.
+func costs(percent ...float64) []analyze.Cost {
+	kinds := []analyze.Cost{
+		{Name: "hook", Tier: "hook", Kind: analyze.CostHook},
+		{Name: "recorder", Tier: "hook", Kind: analyze.CostRecorder},
+		{Name: "cow eBPF", Tier: "kernel", Kind: analyze.CostBPF},
+	}[:len(percent)]
+	for i, p := range percent {
+		kinds[i].Percent, kinds[i].NS = p, int64(p*1e7)
+	}
+	return kinds
 }
 
 func found() *analyze.Result {
@@ -277,11 +299,6 @@ func found() *analyze.Result {
 func gaps() *analyze.Result {
 	p := newProgram(`["bash","run.sh"]`, false)
 	p.python("2.15.0")
-	p.add("process", []traces.Process{
-		{Head: head(2, 0), Pid: 90, Kind: "other", Hook: "none", Cmdline: "bash run.sh", Rank: -1},
-		{Head: head(3, 1), Pid: 91, Kind: "python", Hook: "off", Cmdline: "python3 -I tool.py " + strings.Repeat("x", 100), Rank: -1},
-		{Head: head(4, 1), Pid: 92, Kind: "python", Hook: "off", Cmdline: "python3 a.py", Note: "spool is full", Rank: -1},
-	})
 	p.loader(1, "/home/u/train.py", 2, 1, 0.01, true)
 	r := p.result(traces.Problem{Part: p.part, Table: "rng_state", Segment: "rng_state-0.arrow", Offset: 4096, Kind: traces.Torn, Text: "ends in the middle of a message", LostRows: -1})
 	r.Checks = []finding.Check{{Rule: "rng-duplicate-workers", Loader: 1, Status: finding.CannotTell, Reason: "the recording was cut before the program ended"}}
@@ -289,7 +306,11 @@ func gaps() *analyze.Result {
 		{Source: "hook", Table: "rng_state", Count: 12, Reason: "ring full"},
 		{Source: "trace", Table: "rng_state", Reason: "torn: ends in the middle of a message"},
 	}
-	r.Overhead = analyze.Overhead{Percent: -1, Method: "the program's CPU time was not sampled"}
+	r.Processes = analyze.Processes{Seen: 4, Kinds: map[string]int{"target": 1, "other": 1, "python": 2}, Unhooked: []analyze.Unhooked{
+		{Pid: 92, Cmdline: "python3 a.py", Exe: "/usr/bin/python3.11", Reason: "spool is full"},
+		{Pid: 91, Cmdline: "python3 -I tool.py " + strings.Repeat("x", 100), Exe: "/usr/bin/python3.11", Reason: "started with -I, which ignores PYTHONPATH; torch is loaded", Torch: true},
+	}}
+	r.Overhead = analyze.Overhead{Percent: -1, Method: "the program's CPU time was not sampled", Parts: []analyze.Cost{{Name: "hook", Tier: "hook", Kind: analyze.CostHook, NS: 1234567, Percent: -1}}}
 	return r
 }
 
@@ -299,6 +320,49 @@ func hostile() *analyze.Result {
 	p.loader(1, "/tmp/\x1b[31m.py", 2, 1, 0.01, true)
 	r := p.result()
 	r.Findings = []finding.Finding{{Rule: "x", Certainty: finding.Proven, Title: "\x1b]0;title\x07", Fix: "a\r\n\x1b[2J", Evidence: []finding.Evidence{{Text: "\u202eright to left\ttab"}}}}
+	return r
+}
+
+// kernel is a run of the kernel tier; two of its findings are about no loader.
+func kernel() *analyze.Result {
+	p := newProgram(`["bash","run.sh"]`, true)
+	p.python("2.15.0")
+	p.loader(1, "/home/u/train.py", 2, 2, 0.001, true)
+	r := p.result()
+	r.Tier = analyze.Tier{Name: "kernel"}
+	r.Processes = analyze.Processes{Seen: 5001, Kinds: map[string]int{"target": 1, "worker": 4, "other": 4996}, KernelOnly: 4990}
+	r.Findings = []finding.Finding{
+		{Rule: "swallowed-crash", Certainty: finding.Proven, Proof: "kernel", Title: "The command exits 0, but its training ended by SIGSEGV",
+			Evidence: []finding.Evidence{{Text: "pid 78, python train.py, with torch: SIGSEGV after 3.1 s. The recorded command, bash run.sh: exit code 0."}}, Cost: "the whole run", Fix: "set -e"},
+		{Rule: "memory-growth-cow", Certainty: finding.Likely, Proof: "kernel", Loader: finding.Loader{ID: 1, At: "train.py:10", Role: "train"},
+			Title: "Each worker will copy 305 MB of dataset.records", Evidence: []finding.Evidence{{Text: "worker 0 in pass 0: 120 MB"}}, Cost: "610 MB"},
+		{Rule: "worker-killed", Certainty: finding.Note, Proof: "kernel", Title: "The whole group was killed"},
+	}
+	r.Checks = []finding.Check{
+		{Rule: "swallowed-crash", Status: finding.Found, Reason: "pid 78"},
+		{Rule: "memory-growth-cow", Loader: 1, Status: finding.Found, Reason: "120 MB so far"},
+		{Rule: "dataset-copied-per-worker", Status: finding.Clean, Reason: "forked workers"},
+		{Rule: "dataset-copied-per-worker", Loader: 1, Status: finding.Clean, Reason: "forked workers"},
+	}
+	r.Lost = []analyze.Loss{{Source: "kernel", Table: "cow", Count: 17, Reason: "the map of blocks was full"}}
+	r.Overhead = analyze.Overhead{Percent: 0.9, Method: "(hook + recorder + eBPF) / program, CPU time", Parts: costs(0.3, 0.2, 0.4), Untimed: 12}
+	return r
+}
+
+// swarm is a program that starts many Pythons without the hook, in more kinds
+// than are shown.
+func swarm() *analyze.Result {
+	r := clean()
+	for i := range int32(40) {
+		u := analyze.Unhooked{Pid: 1000 + i, Cmdline: "/opt/conda/envs/preprocessing/bin/python3 -I -c pass", Exe: "/opt/conda/bin/python3", Reason: "started with -I, which ignores PYTHONPATH"}
+		switch {
+		case i == 37:
+			u.Torch, u.Cmdline, u.Reason = true, "python3 -E finetune.py", "started with -E, which ignores PYTHONPATH; torch is loaded"
+		case i%8 == 7:
+			u.Cmdline = "python3 -I tool" + strings.Repeat("x", int(i/8)) + ".py"
+		}
+		r.Processes.Unhooked = append(r.Processes.Unhooked, u)
+	}
 	return r
 }
 

@@ -64,9 +64,18 @@ func (p *page) header(r *analyze.Result) {
 	if len(r.Timeline.Loaders) > 0 {
 		facts = append(facts, plural(ranks(r), "rank"))
 	}
+	if n := r.Processes.Seen; n > 1 {
+		facts = append(facts, processesSeen(n, r.Processes.KernelOnly))
+	}
+	if r.Tier.Name != "" && r.Tier.Refused == "" {
+		facts = append(facts, "tier "+r.Tier.Name)
+	}
 	facts = append(facts, trace(r))
 	for _, l := range wrap(p.clean(strings.Join(facts, ", ")), p.width) {
 		p.line(p.paint(grey, l))
+	}
+	if r.Tier.Refused != "" {
+		p.entry(0, summaryColumn, grey, "tier", fmt.Sprintf("%s (why not kernel: %s)", r.Tier.Name, r.Tier.Refused))
 	}
 	for i, l := range loaders(r.Timeline) {
 		label := ""
@@ -75,6 +84,14 @@ func (p *page) header(r *analyze.Result) {
 		}
 		p.entry(0, summaryColumn, grey, label, l)
 	}
+}
+
+// processesSeen counts processes, and says how many only the kernel knows.
+func processesSeen(n, kernelOnly int) string {
+	if kernelOnly == 0 {
+		return plural(n, "process")
+	}
+	return fmt.Sprintf("%s (%d too short-lived for all but the kernel)", plural(n, "process"), kernelOnly)
 }
 
 // loaders has a line for each loader, ranks together.
@@ -118,7 +135,11 @@ func (p *page) findings(r *analyze.Result) {
 			p.line("")
 		}
 		if notes++; notes < most || counts[finding.Note] == most {
-			p.entry(0, 8, grey, "NOTE", fmt.Sprintf("%s  %s (%s)", f.Rule, f.Title, f.Loader.At))
+			text := f.Rule + "  " + f.Title
+			if f.Loader.At != "" {
+				text += " (" + f.Loader.At + ")"
+			}
+			p.entry(0, 8, grey, "NOTE", text)
 		}
 	}
 	if notes > most {
@@ -132,7 +153,14 @@ func (p *page) finding(f finding.Finding) {
 		s = red
 	}
 	p.entry(0, 8, s, strings.ToUpper(f.Certainty.String()), f.Rule+"  "+f.Title)
-	p.entry(2, factColumn, bold, "loader", fmt.Sprintf("%d, %s (%s)", f.Loader.ID, f.Loader.At, f.Loader.Role))
+	switch {
+	case f.Loader.ID == 0: // it is about the run
+		p.fact("proof", f.Proof)
+	case f.Proof == "":
+		p.fact("loader", fmt.Sprintf("%d, %s (%s)", f.Loader.ID, f.Loader.At, f.Loader.Role))
+	default:
+		p.fact("loader", fmt.Sprintf("%d, %s (%s), proof %s", f.Loader.ID, f.Loader.At, f.Loader.Role, f.Proof))
+	}
 	label := "evidence"
 	for i, e := range f.Evidence {
 		if i > 0 && p.above(e.Text, f.Rule) != "" {
@@ -248,8 +276,14 @@ func (p *page) checks(label string, status finding.Status, all []finding.Check) 
 	}
 }
 
-// numbered is "loader 1", "loaders 1, 2", "12 loaders".
+// numbered is "loader 1", "loaders 1, 2", "12 loaders"; number 0 is "run".
 func numbered(one string, numbers []int) string {
+	if i := slices.Index(numbers, 0); i >= 0 {
+		if len(numbers) == 1 {
+			return "run"
+		}
+		return "run, " + numbered(one, slices.Delete(slices.Clone(numbers), i, i+1))
+	}
 	switch {
 	case len(numbers) == 1:
 		return fmt.Sprintf("%s %d", one, numbers[0])
@@ -269,27 +303,58 @@ func (p *page) unwatched(r *analyze.Result) {
 		}
 		p.entry(0, summaryColumn, yellow, "nothing to check", text)
 	}
-	var lines []string
-	for _, pr := range r.Timeline.Processes {
-		if pr.Hook != "off" {
-			continue
-		}
-		why := pr.Note
-		if why == "" {
-			why = "the hook did not load (-I, -E, -S, or a cleaned environment)"
-		}
-		lines = append(lines, fmt.Sprintf("pid %d, %s: %s", pr.Pid, shorten(pr.Cmdline, 60), why))
-	}
-	if len(lines) > most {
-		lines = append(lines[:most-1], fmt.Sprintf("and %d more processes", len(lines)-most+1))
-	}
-	for i, l := range lines {
+	for i, l := range notHooked(r.Processes.Unhooked) {
 		label := ""
 		if i == 0 {
 			label = "not hooked"
 		}
 		p.entry(0, summaryColumn, yellow, label, l)
 	}
+}
+
+// mostUnhooked keeps the report short: each of these lines may be two.
+const mostUnhooked = 4
+
+// notHooked has a line for each kind of Python that was not watched from
+// inside; those that have loaded torch come first.
+func notHooked(all []analyze.Unhooked) []string {
+	type kind struct {
+		cmdline, reason string
+		torch           bool
+	}
+	pids := map[kind][]int32{}
+	var kinds []kind
+	for _, u := range all {
+		k := kind{shorten(u.Cmdline, 60), u.Reason, u.Torch}
+		if pids[k] == nil {
+			kinds = append(kinds, k)
+		}
+		pids[k] = append(pids[k], u.Pid)
+	}
+	slices.SortStableFunc(kinds, func(a, b kind) int {
+		switch {
+		case a.torch == b.torch:
+			return 0
+		case a.torch:
+			return -1
+		}
+		return 1
+	})
+	var lines []string
+	shown := 0
+	for _, k := range kinds {
+		if len(lines) == mostUnhooked-1 && len(kinds) > mostUnhooked {
+			lines = append(lines, fmt.Sprintf("and %d more, see --format json", len(all)-shown))
+			break
+		}
+		shown += len(pids[k])
+		who := fmt.Sprintf("pid %d", pids[k][0])
+		if n := len(pids[k]); n > 1 {
+			who += fmt.Sprintf(" and %d more", n-1)
+		}
+		lines = append(lines, fmt.Sprintf("%s, %s: %s", who, k.cmdline, k.reason))
+	}
+	return lines
 }
 
 func shorten(s string, n int) string {
@@ -335,7 +400,28 @@ func (p *page) losses(r *analyze.Result) {
 func (p *page) overhead(o analyze.Overhead) {
 	text := o.Method
 	if o.Percent >= 0 {
-		text = fmt.Sprintf("%.1f %%: %s", o.Percent, o.Method)
+		text = fmt.Sprintf("%.1f %%%s: %s", o.Percent, split(o), o.Method)
 	}
 	p.entry(0, summaryColumn, grey, "overhead", text)
+}
+
+// split is " (hook 0.2 | recorder 0.1 | eBPF 0.1)": who has spent it.
+func split(o analyze.Overhead) string {
+	percent := map[string]float64{}
+	for _, c := range o.Parts {
+		percent[c.Kind] += c.Percent
+	}
+	var parts []string
+	for _, kind := range []string{analyze.CostHook, analyze.CostRecorder, analyze.CostBPF} {
+		if share, ok := percent[kind]; ok {
+			parts = append(parts, fmt.Sprintf("%s %.1f", kind, share))
+		}
+	}
+	if o.Untimed > 0 {
+		parts = append(parts, fmt.Sprintf("%d runs of eBPF programs not timed", o.Untimed))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(parts, " | ") + ")"
 }

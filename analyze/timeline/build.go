@@ -13,14 +13,15 @@ import (
 // Build makes the model. problems are those of the run, known once all tables
 // were read.
 func (b *Builder) Build(problems []traces.Problem) *Timeline {
-	t := &Timeline{ExitCode: -1, problems: problems, lost: map[*traces.Part][]traces.Lost{}, workers: map[workerKey]*Worker{}}
+	t := &Timeline{ExitCode: -1, problems: problems, lost: map[*traces.Part][]traces.Lost{}, limits: map[*traces.Part]map[limitKey]*limitRows{}, codes: map[*traces.Part]int{}, tiers: map[*traces.Part]string{}, workers: map[workerKey]*Worker{}}
 	parts := slices.SortedFunc(maps.Keys(b.parts), func(a, b *traces.Part) int {
 		return cmp.Or(cmp.Compare(a.Trace, b.Trace), cmp.Compare(a.Name, b.Name))
 	})
 	for _, part := range parts {
 		rows := b.parts[part]
 		t.lost[part] = rows.lost
-		t.meta(rows)
+		t.limits[part] = rows.limit
+		t.meta(part, rows)
 		var here []*Process
 		byProc := map[uint32]*Process{}
 		for _, n := range slices.Sorted(maps.Keys(rows.procs)) {
@@ -36,6 +37,7 @@ func (b *Builder) Build(problems []traces.Problem) *Timeline {
 				t.loaders(rows.procs[n], byProc[n])
 			}
 		}
+		joinTree(here)
 		t.joinWorkers(rows, here)
 		t.Processes = append(t.Processes, here...)
 	}
@@ -44,7 +46,12 @@ func (b *Builder) Build(problems []traces.Problem) *Timeline {
 	return t
 }
 
-func (t *Timeline) meta(rows *partRows) {
+func (t *Timeline) meta(part *traces.Part, rows *partRows) {
+	t.codes[part] = -1
+	t.tiers[part] = rows.meta["tier"]
+	if code, err := strconv.Atoi(rows.meta["exit_code"]); err == nil {
+		t.codes[part] = code
+	}
 	if t.Command == nil {
 		var command []string
 		if json.Unmarshal([]byte(rows.meta["command"]), &command) == nil {
@@ -60,7 +67,8 @@ func (t *Timeline) meta(rows *partRows) {
 }
 
 func (pr *procRows) build(part *traces.Part, n uint32) *Process {
-	p := &Process{Part: part, Process: pr.process, Exit: pr.exit, Begin: pr.begin, End: pr.end, LostRecords: pr.lost}
+	p := &Process{Part: part, Process: pr.process, Exit: pr.exit, Begin: pr.begin, End: pr.end, LostRecords: pr.lost,
+		Signals: pr.signals.all(), Oom: pr.oom, Memory: pr.memory, Raised: pr.raised.all(), Steps: pr.steps, Optimizers: pr.optims}
 	p.Proc = n
 	for _, d := range pr.dist {
 		if d.Op != "ddp" && d.Op != "fsdp" {
@@ -167,7 +175,9 @@ func (ps *passRows) build(l *Loader, number int) *Pass {
 		p.Exhausted = p.Exhausted || ps.end.End == "exhausted"
 		p.Delivered = max(p.Delivered, int(ps.end.Delivered))
 		p.End = max(p.End, ps.end.TsNS)
+		p.How = ps.end.End
 	}
+	p.Open = ps.next.open
 	p.Order = ps.order
 	return p
 }

@@ -20,6 +20,7 @@ type partRows struct {
 	meta  map[string]string
 	procs map[uint32]*procRows
 	lost  []traces.Lost
+	limit map[limitKey]*limitRows
 	begin int64
 	end   int64
 }
@@ -28,11 +29,17 @@ type procRows struct {
 	process traces.Process
 	begin   int64
 	end     int64
-	exit    *traces.Exit
+	exit    *traces.Exit // the surest
+	signals ends[traces.Signal]
+	oom     *traces.Oom
+	memory  traces.Memory // the last row
+	raised  ends[traces.Exception]
+	optims  int
 	loaders []traces.Loader
 	passes  []*passRows // in the order of their first row
 	byPass  map[passKey]*passRows
 	starts  []traces.Worker // begin rows: this process started workers
+	exits   []traces.Worker // exit rows: how they ended
 	ready   *traces.Worker  // this process is one
 	dist    []traces.Dist
 	lost    map[string]uint64
@@ -49,13 +56,17 @@ type windowKey struct {
 }
 
 // windowCount counts fetches; an IterableDataset's last one brings no samples.
-type windowCount struct{ all, filled int }
+type windowCount struct {
+	all, filled int
+	handed      int64 // last batch that was handed over, or whose fetch failed
+}
 
 type passRows struct {
 	key        passKey
 	begin, end *traces.Pass
 	next       nextStats
 	order      Order
+	given      map[int32][]Given // the last batches that each worker was asked for, unless all came back
 }
 
 // Add takes the rows of one batch.
@@ -75,7 +86,8 @@ func (b *Builder) Add(batch traces.Batch) {
 	case []traces.Exit:
 		for i := range rows {
 			r := rows[i]
-			p.proc(&r.Head).exit = &r
+			pr := p.proc(&r.Head)
+			pr.exit = surer(pr.exit, &r)
 		}
 	case []traces.Lost:
 		for i := range rows {
@@ -109,7 +121,34 @@ func (b *Builder) Add(batch traces.Batch) {
 				pr.starts = append(pr.starts, r)
 			case "ready":
 				pr.ready = &r
+			case "exit":
+				pr.exits = append(pr.exits, r)
 			}
+		}
+	case []traces.Signal:
+		for i := range rows {
+			p.proc(&rows[i].Head).signals.add(rows[i])
+		}
+	case []traces.Oom:
+		for i := range rows {
+			r := rows[i]
+			p.proc(&r.Head).oom = &r
+		}
+	case []traces.Memory:
+		for i := range rows {
+			p.proc(&rows[i].Head).memory = rows[i]
+		}
+	case []traces.Limit:
+		for i := range rows {
+			p.addLimit(&rows[i])
+		}
+	case []traces.Exception:
+		for i := range rows {
+			p.proc(&rows[i].Head).raise(&rows[i])
+		}
+	case []traces.Optimizer:
+		for i := range rows {
+			p.proc(&rows[i].Head).optims++
 		}
 	case []traces.Dist:
 		for i := range rows {
@@ -119,13 +158,16 @@ func (b *Builder) Add(batch traces.Batch) {
 	case []traces.BatchPut:
 		for i := range rows {
 			r := &rows[i]
-			p.proc(&r.Head).pass(r.Loader, r.Pass).order.add(r.Batch, r.First, r.Indices, r.Keys)
+			ps := p.proc(&r.Head).pass(r.Loader, r.Pass)
+			ps.order.add(r.Batch, r.First, r.Indices, r.Keys)
+			ps.give(r)
 		}
 	case []traces.BatchFetch:
 		for i := range rows {
 			r := &rows[i]
 			c := p.proc(&r.Head).window(windowKey{passKey{r.Loader, r.Pass}, r.Worker})
 			c.all++
+			c.handed = max(c.handed, int64(r.Batch))
 			if r.Samples > 0 {
 				c.filled++
 			}
@@ -184,10 +226,41 @@ func (pr *procRows) pass(loader, pass uint32) *passRows {
 func (pr *procRows) window(key windowKey) *windowCount {
 	c := pr.windows[key]
 	if c == nil {
-		c = &windowCount{}
+		c = &windowCount{handed: -1}
 		pr.windows[key] = c
 	}
 	return c
+}
+
+// raise takes an exception. One that a fetch raised was handed to the parent:
+// its batch is no longer in flight.
+func (pr *procRows) raise(r *traces.Exception) {
+	pr.raised.add(*r)
+	if r.Loader == 0 && r.Worker >= 0 && (r.Stage == "fetch" || r.Stage == "collate") && handedOver(r) {
+		c := pr.window(windowKey{passKey{0, r.Pass}, r.Worker})
+		c.handed = max(c.handed, int64(r.Batch))
+	}
+}
+
+// handedOver tells whether torch hands an exception to the training loop. What
+// is no Exception ends the worker.
+func handedOver(r *traces.Exception) bool {
+	switch r.Type {
+	case "SystemExit", "KeyboardInterrupt", "GeneratorExit":
+		return false
+	}
+	return true
+}
+
+func (p *partRows) addLimit(r *traces.Limit) {
+	key := limitKey{r.Scope, r.Path}
+	if p.limit == nil {
+		p.limit = map[limitKey]*limitRows{}
+	}
+	if p.limit[key] == nil {
+		p.limit[key] = &limitRows{}
+	}
+	p.limit[key].add(*r)
 }
 
 // mergeProcess adds a later row of a process: its fields win where they say

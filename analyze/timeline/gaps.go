@@ -30,6 +30,39 @@ func (t *Timeline) Gap(l *Loader, tables []string) string {
 			}
 		}
 	}
+	gaps := t.losses(procs, l.Process.Part, tables)
+	if len(unseen) > 0 {
+		gaps = append(gaps, fmt.Sprintf("%d of %d workers could not be watched from inside", len(unseen), len(workers)))
+	}
+	if orphans > 0 {
+		gaps = append(gaps, fmt.Sprintf("the workers of %d passes are not known", orphans))
+	}
+	slices.Sort(gaps)
+	return strings.Join(slices.Compact(gaps), "; ")
+}
+
+// Losses says what is missing from the rows of some tables about a loader and
+// its workers, or "" if nothing is. That a worker could not be watched from
+// inside is not counted.
+func (t *Timeline) Losses(l *Loader, tables []string) string {
+	procs := []*Process{l.Process}
+	for _, life := range l.Lives {
+		if life.Process != nil {
+			procs = append(procs, life.Process)
+		}
+	}
+	return t.LossesOf(l.Process.Part, procs, tables)
+}
+
+// LossesOf says the same about some processes of a part.
+func (t *Timeline) LossesOf(part *traces.Part, procs []*Process, tables []string) string {
+	gaps := t.losses(procs, part, tables)
+	slices.Sort(gaps)
+	return strings.Join(slices.Compact(gaps), "; ")
+}
+
+// losses of some processes, which are of one part.
+func (t *Timeline) losses(procs []*Process, part *traces.Part, tables []string) []string {
 	var gaps []string
 	var lost uint64
 	for _, p := range procs {
@@ -40,7 +73,6 @@ func (t *Timeline) Gap(l *Loader, tables []string) string {
 	if lost > 0 {
 		gaps = append(gaps, fmt.Sprintf("records were lost: %d of this loader's processes", lost))
 	}
-	part := l.Process.Part
 	for _, r := range t.lost[part] {
 		if r.Proc == 0 && r.Count > 0 && (r.Table == "" || slices.Contains(tables, r.Table)) {
 			gaps = append(gaps, fmt.Sprintf("records were lost: %d of %s (%s)", r.Count, or(r.Table, "an unknown table"), or(r.Reason, r.Source)))
@@ -54,14 +86,7 @@ func (t *Timeline) Gap(l *Loader, tables []string) string {
 	if !part.Sealed {
 		gaps = append(gaps, "the recording was cut before the program ended")
 	}
-	if len(unseen) > 0 {
-		gaps = append(gaps, fmt.Sprintf("%d of %d workers could not be watched from inside", len(unseen), len(workers)))
-	}
-	if orphans > 0 {
-		gaps = append(gaps, fmt.Sprintf("the workers of %d passes are not known", orphans))
-	}
-	slices.Sort(gaps)
-	return strings.Join(slices.Compact(gaps), "; ")
+	return gaps
 }
 
 // Incomplete tells whether rows of some tables are lost that concern a process

@@ -22,6 +22,7 @@ func (t *Timeline) joinWorkers(rows *partRows, here []*Process) {
 		}
 	}
 	taken := map[*Process]bool{}
+	defer joinUnready(here)
 	for _, p := range here {
 		pr := rows.procs[p.Proc]
 		starts := map[passKey][]traces.Worker{}
@@ -38,9 +39,11 @@ func (t *Timeline) joinWorkers(rows *partRows, here []*Process) {
 					object, alive = pass.Object, map[int32]*started{}
 				}
 				for _, w := range fresh {
-					s := &started{number: w.Worker, first: pass.Recorded}
+					s := &started{number: w.Worker, first: pass.Recorded, life: &Life{Loader: l, Number: int(w.Worker), Pid: w.Pid, Object: w.Loader, Begin: &w}}
+					l.Lives = append(l.Lives, s.life)
 					if s.process = nearest(byPid[w.Pid], taken, &w, rows); s.process != nil {
 						taken[s.process] = true
+						s.life.Process = s.process
 						s.process.Rank, s.process.WorldSize = p.Rank, p.WorldSize
 					}
 					alive[w.Worker] = s
@@ -48,6 +51,8 @@ func (t *Timeline) joinWorkers(rows *partRows, here []*Process) {
 				t.serve(pass, alive, pr, rows)
 			}
 		}
+		joinExits(p, pr)
+		joinComplaints(p)
 	}
 }
 
@@ -57,6 +62,7 @@ type started struct {
 	number  int32
 	first   uint32
 	process *Process
+	life    *Life
 }
 
 func (t *Timeline) serve(pass *Pass, alive map[int32]*started, pr *procRows, rows *partRows) {
@@ -68,10 +74,15 @@ func (t *Timeline) serve(pass *Pass, alive map[int32]*started, pr *procRows, row
 	slices.Sort(numbers)
 	for _, n := range numbers {
 		s := alive[n]
-		w := &Worker{Pass: pass, Number: int(n), Process: s.process}
+		w := &Worker{Pass: pass, Number: int(n), Process: s.process, handed: -1, given: pr.byPass[passKey{pass.Object, pass.Recorded}].given[n]}
+		s.life.Workers = append(s.life.Workers, w)
 		if s.process != nil {
 			local := pass.Recorded - s.first
-			w.Windows = rows.procs[s.process.Proc].windows[windowKey{passKey{0, local}, n}].windows()
+			c := rows.procs[s.process.Proc].windows[windowKey{passKey{0, local}, n}]
+			w.Windows = c.windows()
+			if c != nil {
+				w.handed = c.handed
+			}
 			t.workers[workerKey{main.Part, s.process.Proc, 0, local, n}] = w
 		}
 		pass.Workers = append(pass.Workers, w)

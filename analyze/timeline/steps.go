@@ -20,6 +20,7 @@ type nextStats struct {
 	between, own uint64
 	optimizers   []uint32
 	begin, end   int64
+	open         int64 // see Pass.Open
 	// waited is the time in next() of all deliveries but the first, upto the end
 	// of the last of them.
 	waited, upto int64
@@ -51,6 +52,10 @@ func (pr *procRows) next(r *traces.BatchNext) {
 	}
 	s.calls++
 	s.steps, s.end = r.Steps, r.TsNS
+	s.open = r.TsNS
+	if r.Status == "stop" { // torch has ended the workers before next() returns
+		s.open = r.CallNS
+	}
 	if r.Grad {
 		s.gradOn++
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // Needs is the tables that a Builder reads.
-var Needs = []string{"meta", "host", "process", "exit", "lost", "loader", "pass", "worker", "optimizer", "dist", "batch_put", "batch_fetch", "batch_next"}
+var Needs = []string{"meta", "host", "process", "exit", "signal", "oom", "limit", "lost", "loader", "pass", "worker", "optimizer", "dist", "memory", "batch_put", "batch_fetch", "exception", "batch_next"}
 
 // Timeline is one run.
 type Timeline struct {
@@ -26,6 +26,9 @@ type Timeline struct {
 
 	problems []traces.Problem
 	lost     map[*traces.Part][]traces.Lost
+	limits   map[*traces.Part]map[limitKey]*limitRows
+	codes    map[*traces.Part]int // of the commands; -1 unknown
+	tiers    map[*traces.Part]string
 	workers  map[workerKey]*Worker
 }
 
@@ -33,12 +36,21 @@ type Timeline struct {
 type Process struct {
 	Part *traces.Part
 	traces.Process
-	Exit    *traces.Exit // nil unknown
+	Exit    *traces.Exit // the surest row; nil unknown
 	Loaders []*Loader
 	Stepped bool      // an optimizer was seen stepping in it
 	Peers   [][]int64 // groups of ranks whose gradients are reduced together with this process's
 	Begin   int64     // nanoseconds of its host's monotonic clock
 	End     int64
+	Parent  *Process // nil: unknown, or not of the run
+	Next    *Process // what it became by calling exec, if that has a number of its own
+	// Signals, and what was raised: the first and the last few rows.
+	Signals    []traces.Signal
+	Raised     []traces.Exception
+	Oom        *traces.Oom   // the out-of-memory killer has chosen it
+	Memory     traces.Memory // its last row
+	Steps      uint64        // optimizer steps, as of the last next()
+	Optimizers int           // that were seen stepping
 	// LostRecords is how many records of this process were dropped, by source.
 	LostRecords map[string]uint64
 }
@@ -54,6 +66,7 @@ type Loader struct {
 	Objects []traces.Loader
 	Passes  []*Pass
 	Role    Role
+	Lives   []*Life // its worker processes, in the order of their starts
 }
 
 // Rank of the loader's process; -1 unknown.
@@ -102,8 +115,10 @@ type Pass struct {
 	Role       Role
 	Delivered  int
 	Exhausted  bool
-	Abandoned  bool // ended early: not compared with other passes
-	Blind      bool // rows that tell the role and the samples are lost: what they would excuse cannot be excluded
+	How        string // it ended: exhausted, dropped, error; "" not known
+	Open       int64  // the last time at which the loop is known to have been in it, before torch ended its workers
+	Abandoned  bool   // ended early: not compared with other passes
+	Blind      bool   // rows that tell the role and the samples are lost: what they would excuse cannot be excluded
 	BaseSeed   int64
 	Seeded     bool // BaseSeed is known
 	Begin      int64
@@ -121,7 +136,17 @@ type Worker struct {
 	Number  int      // -1: the main process
 	Process *Process // nil: never heard of, or without hook
 	Windows int      // fetches seen
+
+	given  []Given
+	handed int64 // the last batch that it handed over; -1 none is known
 }
+
+// ExitCodeOf is the exit code of the command that a part is the recording of; -1 unknown.
+func (t *Timeline) ExitCodeOf(part *traces.Part) int { return t.codes[part] }
+
+// Kernel tells whether a part was recorded in the kernel tier: then the ends of
+// all processes are known.
+func (t *Timeline) Kernel(part *traces.Part) bool { return t.tiers[part] == "kernel" }
 
 // SameTraining tells whether two passes belong to one training: they share an
 // optimizer, or none ever stepped in their process.

@@ -39,6 +39,7 @@ data pipeline: workers, epochs or ranks that draw the same random numbers.`,
 	}
 	root.AddCommand(newRecord())
 	root.AddCommand(newReport())
+	root.AddCommand(newExport())
 	root.AddCommand(newExplain())
 	root.AddCommand(newDoctor())
 	root.AddCommand(newVersion())

@@ -102,8 +102,6 @@ type programCost struct {
 	began    time.Time
 	open     time.Duration // with statistics
 	since    time.Time
-	runtime  time.Duration // as of the last look
-	runs     uint64
 	refused  bool
 	nextOpen time.Time
 }

@@ -1,0 +1,21 @@
+package copied_test
+
+import (
+	"testing"
+
+	"github.com/dptrace/dptrace/analyze"
+	copied "github.com/dptrace/dptrace/analyze/detect/dataset-copied-per-worker"
+	"github.com/dptrace/dptrace/analyze/detect/detecttest"
+	"github.com/dptrace/dptrace/analyze/finding"
+	"github.com/dptrace/dptrace/traces"
+)
+
+func TestRecorded(t *testing.T) {
+	detecttest.Golden(t, copied.Rule.ID, func(run *traces.Run) ([]finding.Finding, []finding.Check, error) {
+		result, err := analyze.Run(run)
+		if err != nil {
+			return nil, nil, err
+		}
+		return result.Findings, result.Checks, nil
+	})
+}

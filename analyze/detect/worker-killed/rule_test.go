@@ -1,0 +1,640 @@
+package killed_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/dptrace/dptrace/analyze"
+	"github.com/dptrace/dptrace/analyze/detect/detecttest"
+	killed "github.com/dptrace/dptrace/analyze/detect/worker-killed"
+	"github.com/dptrace/dptrace/analyze/finding"
+	"github.com/dptrace/dptrace/analyze/timeline"
+	"github.com/dptrace/dptrace/traces"
+)
+
+func TestRecorded(t *testing.T) {
+	detecttest.Golden(t, killed.Rule.ID, func(run *traces.Run) ([]finding.Finding, []finding.Check, error) {
+		result, err := analyze.Run(run)
+		if err != nil {
+			return nil, nil, err
+		}
+		return result.Findings, result.Checks, nil
+	})
+}
+
+const second = int64(1e9)
+
+// scene is a main process (number 1, pid 100) whose loader has two workers
+// (numbers 2 and 3, pids 101 and 102). Four batches were delivered, batches 4
+// to 7 are given to the workers, 0 to 4 were handed over by them.
+type scene struct {
+	*detecttest.Run
+	begin int64
+}
+
+func newScene(t *testing.T, tier string, how traces.Loader) *scene {
+	s := &scene{Run: detecttest.NewRun(t)}
+	s.begin = s.Now()
+	if tier != "" {
+		s.Meta("tier", tier)
+	}
+	s.Add(1, traces.Process{Pid: 100, Ppid: 99, Kind: "target", Hook: "on", Cmdline: "python3 train.py", Exe: "/usr/bin/python3", Cwd: "/home/me", Torch: "2.15.0", Rank: -1, LocalRank: -1})
+	how.Loader, how.NumWorkers, how.Prefetch, how.BatchSize, how.Length, how.File, how.Line = 1, 2, 2, 2, 100, "/home/me/train.py", 8
+	s.Add(1, how, traces.Pass{Loader: 1, Phase: "begin"})
+	for i := range int32(2) {
+		s.Add(uint32(2+i), traces.Process{Pid: 101 + i, Ppid: 100, Kind: "worker", Hook: "on", Cmdline: "python3 train.py", Exe: "/usr/bin/python3", Cwd: "/home/me", Torch: "2.15.0", Rank: -1, LocalRank: -1})
+		s.Add(1, traces.Worker{Loader: 1, Worker: i, Pid: 101 + i, Phase: "begin"})
+		s.Add(uint32(2+i), traces.Worker{Worker: i, Pid: 101 + i, Phase: "ready"})
+	}
+	for b := range uint32(8) {
+		s.Add(1, traces.BatchPut{Loader: 1, Batch: b, Worker: int32(b % 2), Indices: []int64{int64(2 * b), int64(2*b + 1)}})
+	}
+	for b := range uint32(5) {
+		s.Add(2+b%2, traces.BatchFetch{Worker: int32(b % 2), Batch: b, Window: b / 2, Samples: 2})
+	}
+	for b := range uint32(4) {
+		s.Add(1, traces.BatchNext{Loader: 1, Batch: b, Worker: -2, Status: "ok", CallNS: s.Now(), Grad: true})
+	}
+	s.Wait(second)
+	return s
+}
+
+// asked is the rows of an ordinary end: the loop has all batches.
+func (s *scene) asked() {
+	call := s.Now()
+	s.Wait(second / 10)
+	for i := range int32(2) {
+		s.Add(1, traces.Worker{Loader: 1, Worker: i, Pid: 101 + i, Phase: "exit", Asked: "yes"})
+		s.Add(uint32(2+i), traces.Exit{Source: "exitcode"})
+	}
+	s.Add(1, traces.BatchNext{Loader: 1, Batch: 4, Worker: -2, Status: "stop", CallNS: call}, traces.Pass{Loader: 1, Phase: "end", End: "exhausted", Delivered: 4})
+}
+
+// exit is a worker's exit row.
+func (s *scene) exit(worker int32, code int32, asked string) {
+	s.Add(1, traces.Worker{Loader: 1, Worker: worker, Pid: 101 + worker, Phase: "exit", ExitCode: code, Asked: asked})
+	e := traces.Exit{Code: code, Source: "exitcode"}
+	if code < 0 {
+		e.Code, e.Signal = -1, -code
+	}
+	s.Add(uint32(2+worker), e)
+}
+
+// kernel is the kernel's exit row.
+func (s *scene) kernel(proc uint32, code, signal int32) {
+	s.Add(proc, traces.Exit{Code: code, Signal: signal, Source: "kernel"})
+}
+
+// complaint is torch's error in the loop.
+func (s *scene) complaint(stage, message string) {
+	e := traces.Exception{Loader: 1, Worker: -2, Stage: stage, Sample: -1, Type: "RuntimeError", Message: message, File: "/usr/lib/python3/torch/utils/data/_utils/signal_handling.py", Line: 66, Func: "handler"}
+	if stage == "exit" {
+		e.Loader, e.Worker = 0, -1
+	} else {
+		s.Add(1, traces.BatchNext{Loader: 1, Worker: -2, Status: "error", CallNS: s.Now() - second/10})
+		s.Add(1, traces.Pass{Loader: 1, Phase: "end", End: "error", Delivered: 4})
+	}
+	s.Add(1, e)
+}
+
+func (s *scene) oomKills(at int64, kills int64) {
+	s.Add(0, traces.Limit{Head: traces.Head{TsNS: at}, Scope: "cgroup", Path: "/job", Limit: 2 << 30, Usage: 1 << 30, OomKills: kills},
+		traces.Limit{Head: traces.Head{TsNS: at}, Scope: "host", Path: "/", Limit: 64 << 30, Usage: 4 << 30, OomKills: kills})
+}
+
+var cases = []struct {
+	name, tier string
+	play       func(*scene)
+	want       string // certainty or status, then words that the title, evidence or reason hold
+	not        string // words that they do not
+}{
+	// Found.
+	{"killed, hook tier", "hook", func(s *scene) {
+		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Killed. ")
+		s.exit(0, 0, "yes")
+		s.exit(1, -9, "no")
+		s.End("0")
+	}, "proven|Worker 1 died in pass 0: SIGKILL|before its parent began|Who sent SIGKILL is visible in the kernel tier only|batch 5 (samples 10, 11) and had not|batch 7|The training loop then got RuntimeError", "batch 4"},
+	{"killed, hook tier, the error is not caught", "hook", func(s *scene) {
+		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Killed. ")
+		s.Add(2, traces.Exit{Code: -1, Source: "gone"})
+		s.Add(3, traces.Exit{Code: -1, Source: "gone"})
+		s.End("1")
+	}, "proven|Worker 1 died in pass 0: SIGKILL|which torch reported", ""},
+	{"killed while the loop trains", "hook", func(s *scene) {
+		s.complaint("exit", "DataLoader worker (pid 102) is killed by signal: Killed. ")
+		s.End("1")
+	}, "proven|Worker 1 died in pass 0: SIGKILL", ""},
+	{"killed by another process", "kernel", func(s *scene) {
+		s.Add(3, traces.Signal{Signal: 9, SenderPid: 4242, SenderComm: "reaper", SenderCmdline: "/bin/sh reaper.sh"})
+		s.kernel(3, -1, 9)
+		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Killed. ")
+		s.exit(1, -9, "no")
+		s.kernel(2, 0, 0)
+		s.End("1")
+	}, "proven|SIGKILL sent by pid 4242 (reaper)|/bin/sh reaper.sh, which is not of the run|Keep `/bin/sh reaper.sh`", "visible in the kernel tier"},
+	{"SIGTERM by another process", "kernel", func(s *scene) {
+		s.Add(3, traces.Signal{Signal: 15, SenderPid: 4242, SenderComm: "reaper"})
+		s.kernel(3, -1, 15)
+		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Terminated. ")
+		s.kernel(2, 0, 0)
+		s.End("1")
+	}, "proven|SIGTERM sent by pid 4242 (reaper)", ""},
+	{"killed, forkserver: nobody knows whether it was asked", "kernel", func(s *scene) {
+		s.Add(3, traces.Signal{Signal: 9, SenderPid: 4242, SenderComm: "reaper"})
+		s.kernel(3, -1, 9)
+		s.Wait(second)
+		s.Add(1, traces.BatchNext{Loader: 1, Batch: 4, Worker: -2, Status: "ok", CallNS: s.Now()})
+		s.exit(1, -9, "")
+		s.exit(0, 0, "")
+		s.End("0")
+	}, "proven|SIGKILL sent by pid 4242", ""},
+	{"oom, control group", "kernel", func(s *scene) {
+		s.oomKills(s.begin, 4)
+		s.Add(3, traces.Signal{Signal: 9, Code: 128}, traces.Oom{Comm: "python3"})
+		s.kernel(3, -1, 9)
+		s.oomKills(s.Now()+second, 5)
+		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Killed. ")
+		s.End("1")
+	}, "proven|control group /job may use 2.0 GB|rose from 4 to 5|marked pid 102|memory-growth-cow", "host"},
+	{"oom, machine", "kernel", func(s *scene) {
+		s.oomKills(s.begin, 4)
+		s.Add(3, traces.Signal{Signal: 9, Code: 128}, traces.Oom{Comm: "python3"})
+		s.kernel(3, -1, 9)
+		s.oomKills(s.Now()+second, 4)
+		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Killed. ")
+		s.End("1")
+	}, "proven|the machine was out of memory|the machine has 64.0 GB", "/job may use"},
+	{"oom, by the counter alone", "hook", func(s *scene) {
+		s.oomKills(s.begin, 4)
+		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Killed. ")
+		s.oomKills(s.Now()+second, 5)
+		s.End("1")
+	}, "proven|SIGKILL by the out-of-memory killer, control group /job may use 2.0 GB|exactly 1 process", "kernel tier"},
+	{"oom, more kills than deaths", "hook", func(s *scene) {
+		s.oomKills(s.begin, 4)
+		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Killed. ")
+		s.oomKills(s.Now()+second, 7)
+		s.End("1")
+	}, "proven|SIGKILL while the out-of-memory killer was at work on control group /job|rose from 4 to 7", "by the out-of-memory killer,"},
+	{"no oom, by the counter", "hook", func(s *scene) {
+		s.oomKills(s.begin-20*second, 4)
+		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Killed. ")
+		s.oomKills(s.Now()+second, 4)
+		s.End("1")
+	}, "proven|stayed at 4|kernel tier only", "the out-of-memory killer,"},
+	{"oom takes the main process too", "kernel", func(s *scene) {
+		s.oomKills(s.begin, 4)
+		for _, proc := range []uint32{3, 1} {
+			s.Add(proc, traces.Signal{Signal: 9, Code: 128}, traces.Oom{Comm: "python3"})
+			s.kernel(proc, -1, 9)
+		}
+		s.kernel(2, 0, 0)
+		s.oomKills(s.Now()+second, 6)
+		s.End("137")
+	}, "proven|control group /job may use", ""},
+	{"oom takes the main process too, by the counter alone", "hook", func(s *scene) {
+		s.oomKills(s.begin, 4)
+		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Killed. ")
+		s.Add(1, traces.Exit{Code: -1, Signal: 9, Source: "wait"})
+		s.oomKills(s.Now()+second, 6)
+		s.End("137")
+	}, "proven|SIGKILL by the out-of-memory killer, control group /job|exactly 2 processes", ""},
+	{"SIGBUS in /dev/shm", "kernel", func(s *scene) {
+		s.Add(3, traces.Signal{Signal: 7, Code: 2, SenderPid: 102, SenderProc: 3, SenderAncestor: true, Address: 0x7f0000, Mapping: "shm", MappingPath: "/dev/shm/torch_102_1_0"},
+			traces.Signal{Signal: 7, Code: -6, SenderPid: 102, SenderProc: 3, SenderAncestor: true})
+		s.kernel(3, -1, 7)
+		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Bus error. It is possible that dataloader's workers are out of shared memory. Please try to raise your shared memory limit.")
+		s.End("1")
+	}, "proven|SIGBUS in /dev/shm/torch_102_1_0, shared memory was full|--shm-size|(2 x 2 + 1) = 5", "file_system\""},
+	{"SIGBUS in a file", "kernel", func(s *scene) {
+		s.Add(3, traces.Signal{Signal: 7, Code: 2, SenderPid: 102, SenderProc: 3, SenderAncestor: true, Address: 0x7f0000, Mapping: "file", MappingPath: "/data/x.bin"})
+		s.kernel(3, -1, 7)
+		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Bus error. It is possible that dataloader's workers are out of shared memory.")
+		s.End("1")
+	}, "proven|SIGBUS in /data/x.bin, which is not shared memory|/dev/shm has no part in it", "shm-size"},
+	{"SIGBUS, hook tier", "hook", func(s *scene) {
+		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Bus error. It is possible that dataloader's workers are out of shared memory.")
+		s.End("1")
+	}, "proven|SIGBUS, in memory whose backing is gone|kernel tier only", ""},
+	{"SIGSEGV at null", "kernel", func(s *scene) {
+		s.Add(3, traces.Signal{Signal: 11, Code: 1, SenderPid: 102, SenderProc: 3, SenderAncestor: true, Address: 0, Mapping: "none"},
+			traces.Signal{Signal: 11, Code: -6, SenderPid: 102, SenderProc: 3, SenderAncestor: true})
+		s.kernel(3, -1, 11)
+		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Segmentation fault. ")
+		s.End("1")
+	}, "proven|SIGSEGV at address 0x0, a null pointer|for i in [10, 11]", ""},
+	{"abort", "kernel", func(s *scene) {
+		s.Add(3, traces.Signal{Signal: 6, Code: -6, SenderPid: 102, SenderProc: 3, SenderAncestor: true})
+		s.kernel(3, -1, 6)
+		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Aborted. ")
+		s.End("1")
+	}, "proven|SIGABRT, it called abort()", "sent by"},
+	{"it kills itself", "kernel", func(s *scene) {
+		s.Add(3, traces.Signal{Signal: 9, SenderPid: 102, SenderComm: "python3", SenderProc: 3, SenderAncestor: true})
+		s.kernel(3, -1, 9)
+		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Killed. ")
+		s.End("1")
+	}, "proven|SIGKILL, which it sent to itself", ""},
+	{"forkserver, killed", "hook", func(s *scene) {
+		s.complaint("next", "DataLoader worker (pid(s) 102) exited unexpectedly")
+		s.exit(0, 0, "")
+		s.exit(1, -9, "")
+		s.End("1")
+	}, "proven|SIGKILL", ""},
+	{"os._exit", "hook", func(s *scene) {
+		s.complaint("next", "DataLoader worker (pid(s) 102) exited unexpectedly")
+		s.exit(0, 0, "yes")
+		s.exit(1, 3, "no")
+		s.End("1")
+	}, "proven|Worker 1 died in pass 0: exit code 3|os._exit()", "kernel tier"},
+	{"sys.exit in a fetch", "hook", func(s *scene) {
+		s.Add(3, traces.Exception{Worker: 1, Batch: 5, Stage: "fetch", Sample: 10, Type: "SystemExit", Message: "3", File: "/home/me/data.py", Line: 12, Func: "__getitem__"})
+		s.exit(1, 3, "no")
+		s.exit(0, 0, "yes")
+		s.End("1")
+	}, "proven|SystemExit at data.py:12, exit code 3|(sample 10)|At data.py:12: raise an Exception|batch 5 (samples 10, 11) and had not", ""},
+	{"sys.exit in a fetch, and the parent does not tell", "hook", func(s *scene) {
+		s.Add(3, traces.Exception{Worker: 1, Batch: 5, Stage: "fetch", Sample: 10, Type: "SystemExit", Message: "3", File: "/home/me/data.py", Line: 12, Func: "__getitem__"})
+		s.End("1")
+	}, "proven|SystemExit at data.py:12|in a fetch", "exit code 3"},
+	{"killed by another child, which has ended", "kernel", func(s *scene) {
+		s.Add(9, traces.Process{Pid: 150, Ppid: 102, Kind: "other", Hook: "none", Cmdline: "sh -c kill -9 102"})
+		s.Add(3, traces.Signal{Signal: 9, SenderPid: 150, SenderComm: "sh", SenderProc: 9})
+		s.kernel(3, -1, 9)
+		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Killed. ")
+		s.End("1")
+	}, "proven|SIGKILL sent by pid 150 (sh)|Keep `sh -c kill -9 102` from", "not of the run"},
+	{"sys.exit(0) in a fetch", "hook", func(s *scene) {
+		s.complaint("next", "DataLoader worker (pid(s) 102) exited unexpectedly")
+		s.exit(1, 0, "no")
+		s.exit(0, 0, "yes")
+		s.End("1")
+	}, "proven|exit code 0", ""},
+	{"both die", "hook", func(s *scene) {
+		s.complaint("next", "DataLoader worker (pid(s) 101, 102) exited unexpectedly")
+		s.exit(0, -9, "no")
+		s.exit(1, -9, "no")
+		s.End("1")
+	}, "proven|2 of 2 workers died, worker 0 first: SIGKILL|Worker 1 (pid 102)", ""},
+	{"one of two by SIGTERM, hook tier", "hook", func(s *scene) {
+		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Terminated. ")
+		s.exit(0, 0, "yes")
+		s.exit(1, -15, "no")
+		s.End("1")
+	}, "likely|SIGTERM", ""},
+	{"nothing but that it is gone", "hook", func(s *scene) {
+		s.complaint("next", "DataLoader worker (pid(s) 102) exited unexpectedly")
+		s.End("1")
+	}, "likely|how is not known", ""},
+	{"it dies before its first batch, while workers are started", "hook", func(s *scene) {
+		s.Add(1, traces.Loader{Loader: 2, NumWorkers: 2, Prefetch: 2, File: "/home/me/train.py", Line: 30}, traces.Pass{Loader: 2, Phase: "begin"})
+		s.complaint("exit", "DataLoader worker (pid(s) 107) exited unexpectedly")
+		s.asked()
+		s.End("1")
+	}, "2 likely|A worker died in pass 0", ""},
+
+	// Silent.
+	{"all is well", "hook", func(s *scene) { s.asked(); s.End("0") }, "clean|2 workers, none died", ""},
+	{"exits unknown, but all batches came", "hook", func(s *scene) {
+		s.Add(1, traces.BatchNext{Loader: 1, Batch: 4, Worker: -2, Status: "stop", CallNS: s.Now()}, traces.Pass{Loader: 1, Phase: "end", End: "exhausted", Delivered: 4})
+		s.End("0")
+	}, "clean|2 workers, none died", ""},
+	{"early break", "hook", func(s *scene) {
+		s.exit(0, 0, "yes")
+		s.exit(1, 0, "yes")
+		s.End("0")
+	}, "clean", ""},
+	{"early break, torch's patience ends", "kernel", func(s *scene) {
+		s.Add(3, traces.Signal{Signal: 15, SenderPid: 100, SenderComm: "python3", SenderProc: 1, SenderAncestor: true})
+		s.kernel(3, -1, 15)
+		s.exit(1, -15, "yes")
+		s.kernel(2, 0, 0)
+		s.End("0")
+	}, "clean", ""},
+	{"the interpreter ends with the iterator alive", "kernel", func(s *scene) {
+		for _, proc := range []uint32{2, 3} {
+			s.Add(proc, traces.Signal{Signal: 15, SenderPid: 100, SenderComm: "python3", SenderProc: 1, SenderAncestor: true})
+			s.kernel(proc, -1, 15)
+		}
+		s.kernel(1, 0, 0)
+		s.End("0")
+	}, "clean", ""},
+	{"the same, hook tier", "hook", func(s *scene) {
+		s.Add(1, traces.Exit{Source: "wait"})
+		s.End("0")
+	}, "cannot-tell|2 of 2 workers|visible in the kernel tier only", ""},
+	{"the parent ends it by SIGKILL", "kernel", func(s *scene) {
+		s.Add(3, traces.Signal{Signal: 9, SenderPid: 100, SenderComm: "python3", SenderProc: 1, SenderAncestor: true})
+		s.kernel(3, -1, 9)
+		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Killed. ")
+		s.kernel(2, 0, 0)
+		s.End("0")
+	}, "clean", ""},
+	{"under forkserver the loader's process is no parent", "kernel", func(s *scene) {
+		s.Add(3, traces.Signal{Signal: 15, SenderPid: 100, SenderComm: "python3", SenderProc: 1})
+		s.kernel(3, -1, 15)
+		s.kernel(2, 0, 0)
+		s.End("0")
+	}, "clean", ""},
+	{"Ctrl-C", "kernel", func(s *scene) {
+		for _, proc := range []uint32{1, 2, 3} {
+			s.Add(proc, traces.Signal{Signal: 2, Code: 128})
+		}
+		s.kernel(2, 1, 0)
+		s.kernel(3, -1, 2)
+		s.Add(1, traces.Exception{Loader: 1, Worker: -2, Stage: "next", Sample: -1, Type: "KeyboardInterrupt"})
+		s.kernel(1, -1, 2)
+		s.End("130")
+	}, "clean", ""},
+	{"Ctrl-C, hook tier", "hook", func(s *scene) {
+		s.Add(1, traces.Exception{Loader: 1, Worker: -2, Stage: "next", Sample: -1, Type: "KeyboardInterrupt"})
+		s.exit(0, 1, "no")
+		s.exit(1, -2, "no")
+		s.Add(1, traces.Exit{Code: -1, Signal: 2, Source: "wait"})
+		s.End("130")
+	}, "clean", ""},
+	{"SIGTERM to the job, which goes on to save", "kernel", func(s *scene) {
+		for _, proc := range []uint32{1, 2, 3} {
+			s.Add(proc, traces.Signal{Signal: 15, SenderPid: 7, SenderComm: "slurmstepd"})
+		}
+		s.kernel(2, -1, 15)
+		s.kernel(3, -1, 15)
+		s.complaint("next", "DataLoader worker (pid 101) is killed by signal: Terminated. ")
+		s.Wait(20 * second)
+		s.kernel(1, 0, 0)
+		s.End("0")
+	}, "clean", ""},
+	{"the same with the handler that torch's workers have", "kernel", func(s *scene) {
+		for _, proc := range []uint32{1, 2, 3} {
+			s.Add(proc, traces.Signal{Signal: 15, SenderPid: 7, SenderComm: "slurmstepd"})
+			if proc > 1 {
+				s.Add(proc, traces.Signal{Signal: 15, SenderPid: int32(99 + proc), SenderProc: proc, SenderAncestor: true})
+				s.kernel(proc, -1, 15)
+			}
+		}
+		s.complaint("next", "DataLoader worker (pid 101) is killed by signal: Terminated. ")
+		s.kernel(1, 0, 0)
+		s.End("0")
+	}, "clean", ""},
+	{"SIGTERM by another process, with that handler", "kernel", func(s *scene) {
+		s.Add(3, traces.Signal{Signal: 15, SenderPid: 4242, SenderComm: "reaper"}, traces.Signal{Signal: 15, SenderPid: 102, SenderProc: 3, SenderAncestor: true})
+		s.kernel(3, -1, 15)
+		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Terminated. ")
+		s.kernel(2, 0, 0)
+		s.End("1")
+	}, "proven|SIGTERM sent by pid 4242 (reaper)", "to itself"},
+	{"the same, hook tier", "hook", func(s *scene) {
+		s.complaint("next", "DataLoader worker (pid 101) is killed by signal: Terminated. ")
+		s.exit(0, -15, "no")
+		s.exit(1, -15, "no")
+		s.Wait(20 * second)
+		s.Add(1, traces.Exit{Source: "wait"})
+		s.End("0")
+	}, "cannot-tell|ended by SIGTERM; whether the whole run", ""},
+	{"SIGKILL to the job", "kernel", func(s *scene) {
+		for _, proc := range []uint32{2, 3, 1} {
+			s.Add(proc, traces.Signal{Signal: 9, SenderPid: 7, SenderComm: "slurmstepd"})
+			s.kernel(proc, -1, 9)
+		}
+		s.End("137")
+	}, "clean", ""},
+	{"SIGTERM to the job, hook tier, the main process ends by it", "hook", func(s *scene) {
+		s.exit(0, -15, "no")
+		s.exit(1, -15, "no")
+		s.Add(1, traces.Exit{Code: -1, Signal: 15, Source: "wait"})
+		s.End("143")
+	}, "clean", ""},
+	{"the parent is killed, the workers follow", "kernel", func(s *scene) {
+		s.Add(1, traces.Signal{Signal: 9, SenderPid: 7, SenderComm: "bash"})
+		s.kernel(1, -1, 9)
+		s.Wait(second)
+		s.kernel(2, 1, 0)
+		s.kernel(3, 0, 0)
+		s.End("137")
+	}, "clean", ""},
+	{"SIGSEGV while it shuts down", "kernel", func(s *scene) {
+		s.asked()
+		s.Add(3, traces.Signal{Signal: 11, Code: 1, SenderPid: 102, SenderProc: 3, SenderAncestor: true, Mapping: "none"})
+		s.kernel(3, -1, 11)
+		s.kernel(2, 0, 0)
+		s.End("0")
+	}, "clean", ""},
+	{"SIGSEGV while it shuts down after a break", "kernel", func(s *scene) {
+		s.exit(0, 0, "yes")
+		s.exit(1, -11, "yes")
+		s.Add(3, traces.Signal{Signal: 11, Code: 1, SenderPid: 102, SenderProc: 3, SenderAncestor: true, Mapping: "none"})
+		s.kernel(3, -1, 11)
+		s.Add(1, traces.BatchNext{Loader: 1, Batch: 4, Worker: -2, Status: "ok", CallNS: s.Now()})
+		s.End("0")
+	}, "clean", ""},
+	{"it fails while next() shuts it down, and its parent does not tell", "kernel", func(s *scene) {
+		call := s.Now()
+		s.Wait(second)
+		s.kernel(3, 1, 0)
+		s.kernel(2, 0, 0)
+		s.Wait(second)
+		s.Add(1, traces.BatchNext{Loader: 1, Batch: 4, Worker: -2, Status: "stop", CallNS: call}, traces.Pass{Loader: 1, Phase: "end", End: "exhausted", Delivered: 4})
+		s.End("0")
+	}, "clean", ""},
+	{"the parent leaves by os._exit, the workers follow", "kernel", func(s *scene) {
+		s.kernel(1, 0, 0)
+		s.Wait(second)
+		s.kernel(2, 1, 0)
+		s.kernel(3, 1, 0)
+		s.End("0")
+	}, "clean", ""},
+	{"forkserver that was told to end with the job, which ends well", "hook", func(s *scene) {
+		s.complaint("next", "DataLoader worker (pid(s) 101, 102) exited unexpectedly")
+		s.exit(0, 255, "")
+		s.exit(1, 255, "")
+		s.Add(1, traces.Exit{Source: "wait"})
+		s.End("0")
+	}, "cannot-tell|its fork server did not tell how it ended", ""},
+	{"forkserver, all batches came", "hook", func(s *scene) {
+		s.asked()
+		s.End("0")
+	}, "clean", ""},
+	{"SIGTERM to the job, hook tier, the main process ends well and one worker too", "hook", func(s *scene) {
+		s.Add(1, traces.Exception{Loader: 1, Worker: -2, Stage: "next", Sample: -1, Type: "SystemExit", Message: "0"})
+		s.exit(0, 0, "yes")
+		s.exit(1, -15, "no")
+		s.Add(1, traces.Exit{Source: "wait"})
+		s.End("0")
+	}, "cannot-tell|whether the whole run", ""},
+	{"a fetch raises", "hook", func(s *scene) {
+		s.Add(3, traces.Exception{Worker: 1, Batch: 5, Stage: "fetch", Sample: 10, Type: "ValueError", File: "/home/me/data.py", Line: 12})
+		s.Add(1, traces.Exception{Loader: 1, Worker: -2, Stage: "next", Sample: -1, Type: "ValueError"})
+		s.exit(0, 0, "yes")
+		s.exit(1, 0, "yes")
+		s.End("1")
+	}, "clean", ""},
+	{"somebody else's error with such words", "hook", func(s *scene) {
+		s.Add(1, traces.Exception{Loader: 1, Worker: -2, Stage: "next", Type: "RuntimeError", Message: "DataLoader worker (pid 102) is killed by signal: Killed. ", File: "/home/me/mock.py"})
+		s.Add(1, traces.BatchNext{Loader: 1, Batch: 4, Worker: -2, Status: "stop", CallNS: s.Now()}, traces.Pass{Loader: 1, Phase: "end", End: "exhausted", Delivered: 4})
+		s.End("0")
+	}, "clean", ""},
+	{"a signal that is not asked for and not known to be unasked", "hook", func(s *scene) {
+		s.exit(0, 0, "")
+		s.exit(1, -9, "")
+		s.End("0")
+	}, "cannot-tell|whether its parent had asked it to stop is not known", ""},
+	{"records were lost", "hook", func(s *scene) {
+		s.asked()
+		s.Add(1, traces.Lost{Source: "hook", Count: 3, Reason: "the ring was full"})
+		s.End("0")
+	}, "cannot-tell|records were lost", ""},
+	{"cut", "hook", func(s *scene) { s.asked() }, "cannot-tell|the recording was cut", ""},
+}
+
+func TestDeaths(t *testing.T) {
+	for _, c := range cases {
+		t.Run(c.name+", "+c.tier, func(t *testing.T) {
+			method := "fork"
+			if strings.HasPrefix(c.name, "forkserver") {
+				method = "forkserver"
+			}
+			s := newScene(t, c.tier, traces.Loader{StartMethod: method})
+			c.play(s)
+			run := s.Open(t)
+			result, err := analyze.Run(run)
+			if err != nil {
+				t.Fatal(err)
+			}
+			loader, want := 1, c.want
+			if rest, ok := strings.CutPrefix(want, "2 "); ok {
+				loader, want = 2, rest
+			}
+			said := verdict(result, loader)
+			words := strings.Split(want, "|")
+			if !strings.HasPrefix(said, words[0]+"\n") {
+				t.Fatalf("is not %s:\n%s", words[0], said)
+			}
+			for _, w := range words[1:] {
+				if !strings.Contains(said, w) {
+					t.Errorf("does not say %q:\n%s", w, said)
+				}
+			}
+			if c.not != "" && strings.Contains(said, c.not) {
+				t.Errorf("says %q:\n%s", c.not, said)
+			}
+			for _, f := range result.Findings {
+				checkRefs(t, run, f)
+			}
+		})
+	}
+}
+
+// verdict is what the rule says about a loader: a finding in whole, else the check.
+func verdict(r *analyze.Result, loader int) string {
+	for _, f := range r.Findings {
+		if f.Rule == killed.Rule.ID && f.Loader.ID == loader {
+			text := f.Certainty.String() + "\n" + f.Title
+			for _, e := range f.Evidence {
+				text += "\n" + e.Text
+			}
+			return text + "\n" + f.Cost + "\n" + f.Fix
+		}
+	}
+	for _, c := range r.Checks {
+		if c.Rule == killed.Rule.ID && c.Loader == loader {
+			return string(c.Status) + "\n" + c.Reason
+		}
+	}
+	return "nothing\n"
+}
+
+// checkRefs follows the references of a finding: each is a row that is there.
+func checkRefs(t *testing.T, run *traces.Run, f finding.Finding) {
+	t.Helper()
+	want := map[string]bool{}
+	for _, e := range f.Evidence {
+		for _, r := range e.Refs {
+			want[fmt.Sprint(r.Table, " ", r.Seq)] = true
+		}
+	}
+	if len(want) == 0 {
+		t.Errorf("no references: %s", f.Title)
+	}
+	err := run.Each(nil, func(b traces.Batch) error {
+		switch rows := b.Rows.(type) {
+		case []traces.Signal:
+			for _, r := range rows {
+				delete(want, fmt.Sprint(b.Table, " ", r.Seq))
+			}
+		case []traces.Exit:
+			for _, r := range rows {
+				delete(want, fmt.Sprint(b.Table, " ", r.Seq))
+			}
+		case []traces.Worker:
+			for _, r := range rows {
+				delete(want, fmt.Sprint(b.Table, " ", r.Seq))
+			}
+		case []traces.Exception:
+			for _, r := range rows {
+				delete(want, fmt.Sprint(b.Table, " ", r.Seq))
+			}
+		case []traces.BatchPut:
+			for _, r := range rows {
+				delete(want, fmt.Sprint(b.Table, " ", r.Seq))
+			}
+		case []traces.Limit:
+			for _, r := range rows {
+				delete(want, fmt.Sprint(b.Table, " ", r.Seq))
+			}
+		case []traces.Oom:
+			for _, r := range rows {
+				delete(want, fmt.Sprint(b.Table, " ", r.Seq))
+			}
+		}
+		return nil
+	})
+	if err != nil || len(want) > 0 {
+		t.Errorf("references to no rows: %v (%v)", want, err)
+	}
+}
+
+// TestRanks: one finding for a loader that two ranks have.
+func TestRanks(t *testing.T) {
+	r := detecttest.NewRun(t)
+	for rank := range 2 {
+		p := r.Process(rank, 2)
+		o := p.Open(detecttest.Loader{Workers: 1, Start: func(int, int) []*detecttest.Gen { return nil }})
+		o.Pass(detecttest.Pass{Break: 2})
+		r.Add(p.Proc, traces.Worker{Loader: 1, Pid: int32(1000 + p.Proc + 1), Phase: "exit", ExitCode: -9, Asked: "no"})
+	}
+	r.Seal()
+	result, err := analyze.Run(r.Open(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := verdict(result, 1); !strings.Contains(said, "2 of 2 workers died") || !strings.Contains(said, "rank 1") || len(result.Timeline.Loaders) != 2 {
+		t.Error(said)
+	}
+}
+
+// TestPersistent: a worker that serves several passes is named with the pass in
+// which it died.
+func TestPersistent(t *testing.T) {
+	r := detecttest.NewRun(t)
+	p := r.Process(-1, 0)
+	o := p.Open(detecttest.Loader{Workers: 2, Persistent: true, Start: func(int, int) []*detecttest.Gen { return nil }})
+	o.Pass(detecttest.Train)
+	o.Pass(detecttest.Train)
+	o.Pass(detecttest.Pass{Break: 3})
+	r.Add(1, traces.Worker{Loader: 1, Pass: 2, Worker: 1, Pid: 1003, Phase: "exit", ExitCode: -11, Asked: "no"})
+	r.Add(1, traces.Worker{Loader: 1, Pass: 2, Worker: 0, Pid: 1002, Phase: "exit", Asked: "yes"})
+	r.Seal()
+	result, err := analyze.Run(r.Open(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := verdict(result, 1); !strings.Contains(said, "Worker 1 died in pass 2: SIGSEGV") {
+		t.Error(said)
+	}
+	if lives := result.Timeline.Loaders[0].Lives; len(lives) != 2 || len(lives[0].Workers) != 3 {
+		t.Errorf("%d lives", len(lives))
+	}
+	var _ *timeline.Life = result.Timeline.Loaders[0].Lives[0]
+}

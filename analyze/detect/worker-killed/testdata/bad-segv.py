@@ -1,0 +1,24 @@
+"""Bad: a worker reads from address 0."""
+# fixture: tier kernel
+import ctypes
+
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+
+class Points(Dataset):
+    def __len__(self):
+        return 64
+
+    def __getitem__(self, index):
+        if index == 41:
+            ctypes.string_at(0)
+        return torch.zeros(2)
+
+
+if __name__ == "__main__":
+    try:
+        for points in DataLoader(Points(), batch_size=4, num_workers=2):
+            pass
+    except (RuntimeError, OSError, EOFError):
+        pass

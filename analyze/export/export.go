@@ -1,0 +1,25 @@
+// Package export writes what a trace holds in the forms of other tools. Each
+// exporter is one folder beside this file and one line in List.
+package export
+
+import (
+	"io"
+
+	"github.com/dptrace/dptrace/analyze/export/pprof"
+	"github.com/dptrace/dptrace/traces"
+)
+
+// Exporter is one form that a trace can be written in: `dptrace export NAME`.
+type Exporter struct {
+	Name   string // its folder, and the name of the command
+	Doc    string // one line, no full stop
+	Long   string // what is in the file
+	Suffix string // of the file
+	Open   string // how to look at it; FILE stands for the file
+	Write  func(io.Writer, *traces.Run) error
+}
+
+// List is all exporters.
+var List = []Exporter{
+	{"pprof", pprof.Doc, pprof.Long, ".pb.gz", "go tool pprof -http=: FILE", pprof.Write},
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dptrace/dptrace/analyze/export"
+	"github.com/dptrace/dptrace/analyze/report"
+	"github.com/dptrace/dptrace/traces"
+)
+
+func newExport() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "export",
+		Short: "Write a trace in the form of another tool",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("export: no form %q: this build has %s", args[0], strings.Join(exporterNames(), ", "))
+			}
+			return fmt.Errorf("export: which form? this build has %s", strings.Join(exporterNames(), ", "))
+		},
+		RunE: func(*cobra.Command, []string) error { return nil }, // Args never lets it run; cobra would print help and succeed
+	}
+	for _, e := range export.List {
+		cmd.AddCommand(newExporter(e))
+	}
+	return cmd
+}
+
+func exporterNames() []string {
+	var names []string
+	for _, e := range export.List {
+		names = append(names, e.Name)
+	}
+	return names
+}
+
+func newExporter(e export.Exporter) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   e.Name + " [flags] [TRACE...]",
+		Short: e.Doc,
+		Long: e.Long + `
+
+Several traces are the parts of one run, recorded on several nodes. Without
+argument it takes the newest dptrace-*.dptrace of this folder.
+
+Exit code: 0 written; 2 wrong usage; 3 the trace is unreadable (nothing is
+written) or incomplete (what is there is written).`,
+		Example: "  dptrace export " + e.Name + " night.dptrace\n  " + strings.ReplaceAll(e.Open, "FILE", "night"+e.Suffix),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				newest, err := newestTrace(".")
+				if err != nil {
+					return fmt.Errorf("export: %w", err)
+				}
+				args = []string{newest}
+			}
+			return write(cmd.OutOrStdout(), cmd.ErrOrStderr(), e, output, args)
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "file to write; - is stdout (default the trace's name with "+e.Suffix+" here)")
+	return cmd
+}
+
+// write exports a run to a file, which then is whole: it has its name only
+// when it is done.
+func write(stdout, stderr io.Writer, e export.Exporter, output string, paths []string) error {
+	run, err := traces.Open(paths...)
+	if err != nil {
+		return &exit{exitIncomplete, fmt.Errorf("export: %w", err)}
+	}
+	if output == "" {
+		output = exportName(paths[0], e.Suffix)
+	}
+	if output == "-" {
+		if _, ok := terminal(stdout); ok {
+			return errors.New("export: this is no text for a terminal: name a file with -o, or redirect stdout")
+		}
+		err = e.Write(stdout, run)
+	} else {
+		err = writeFile(output, func(w io.Writer) error { return e.Write(w, run) })
+	}
+	if err != nil {
+		return &exit{exitIncomplete, err}
+	}
+	if output != "-" {
+		fmt.Fprintf(stderr, "dptrace: wrote %s; look at it with %s\n", output, strings.ReplaceAll(e.Open, "FILE", output))
+	}
+	incomplete := report.IncompleteRun(run)
+	for _, line := range incomplete {
+		fmt.Fprintln(stderr, "dptrace: warning:", line)
+	}
+	if len(incomplete) > 0 {
+		return &exit{code: exitIncomplete}
+	}
+	return nil
+}
+
+// exportName is the trace's name with another suffix, in the working directory.
+func exportName(trace, suffix string) string {
+	if absolute, err := filepath.Abs(trace); err == nil { // "." has no name
+		trace = absolute
+	}
+	return strings.TrimSuffix(filepath.Base(trace), ".dptrace") + suffix
+}
+
+func writeFile(name string, write func(io.Writer) error) (err error) {
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() { // /dev/null, a pipe: nothing to be renamed over
+		f, err := os.OpenFile(name, os.O_WRONLY, 0)
+		if err != nil {
+			return fmt.Errorf("export: %w", err)
+		}
+		return errors.Join(write(f), f.Close())
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.part")
+	if err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			os.Remove(f.Name())
+		}
+	}()
+	if err = write(f); err != nil {
+		return err
+	}
+	if err = f.Close(); err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	if err = os.Rename(f.Name(), name); err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	return nil
+}
