@@ -291,6 +291,7 @@ type Extent struct {
 	Sampled int64   `col:"sampled"` // objects whose addresses were taken, spread over all items
 	Starts  []int64 `col:"starts"`  // runs of 2 MiB blocks that hold such objects: the first block of each
 	Counts  []int64 `col:"counts"`  // blocks in each run
+	Plateau int64   `col:"plateau"` // bytes of all pages that the objects begin on, by estimate: as much as their use can copy at most; 0 not known
 }
 
 // Private is how much of an extent a worker has to itself, by its own

@@ -98,13 +98,25 @@ const manyHeld = 8
 func Nested(e traces.Extent) bool { return perItem(e) > 1.5 }
 
 // reachable is how many bytes of an extent can become private at most because
-// its objects are used: a page for each object, and no more than is there.
+// its objects are used: the pages that the objects begin on, as the hook
+// estimates them, or else a page for each object; and no more than is there.
 // Large items (encoded images) are touched at their first page only.
 func reachable(extents []traces.Extent, present int64, page int64) int64 {
 	if len(extents) == 0 { // their rows are lost
 		return present
 	}
 	var pages float64
+	told := int64(0)
+	for _, e := range extents {
+		if e.Plateau == 0 { // of an earlier version, or its objects hold too many
+			told = 0
+			break
+		}
+		told += e.Plateau
+	}
+	if told > 0 {
+		return min(told, present)
+	}
 	for _, e := range extents {
 		if perItem(e) > manyHeld {
 			return present

@@ -61,6 +61,10 @@ func blank(kind uint16, h traces.Head) any {
 		return &traces.Exception{Head: h, Sample: -1}
 	case typeDist:
 		return &traces.Dist{Head: h}
+	case typeExtent:
+		return &traces.Extent{Head: h}
+	case typePrivate:
+		return &traces.Private{Head: h}
 	}
 	return nil
 }

@@ -85,7 +85,7 @@ func (f facts) fill(row any) {
 			if n := uint64(f.number(key, int64(field.Uint()))); field.Kind() == reflect.Uint64 || n <= math.MaxUint32 {
 				field.SetUint(n)
 			}
-		case reflect.Slice: // dist.ranks is the only one
+		case reflect.Slice: // dist.ranks, extent.starts and counts
 			list, ok := value.([]any)
 			if !ok || field.Type().Elem().Kind() != reflect.Int64 {
 				continue

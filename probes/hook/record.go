@@ -22,6 +22,8 @@ const (
 	typeException
 	typeDist
 	typeErrors
+	typeExtent
+	typePrivate
 )
 
 const (

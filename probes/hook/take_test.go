@@ -73,10 +73,17 @@ func TestTake(t *testing.T) {
 		{"numbers that do not fit", typeLoader, []byte(`{"loader": -1, "num_workers": 1e30, "line": 4294967296, "batch_size": "8"}`),
 			[]any{&traces.Loader{Head: h, Length: -1, BatchSize: -1, Prefetch: -1, SamplerEpoch: -1, SamplerRank: -1, SamplerReplicas: -1, SamplerSeed: -1}}},
 		{"group", typeDist, []byte(`{"op": "ddp", "ranks": [0, 1, "x"]}`), []any{&traces.Dist{Head: h, Op: "ddp", Ranks: []int64{0, 1}}}},
+		{"worker with what was pickled for it", typeWorker, []byte(`{"phase": "begin", "loader": 1, "pass": 2, "worker": 3, "pid": 4, "pickled_bytes": 305000000, "pickle_ns": 5}`),
+			[]any{&traces.Worker{Head: h, Loader: 1, Pass: 2, Worker: 3, Pid: 4, Phase: "begin", PickledBytes: 305000000, PickleNS: 5}}},
+		{"extent", typeExtent, []byte(`{"extent": 1, "loader": 2, "pass": 3, "path": "dataset.records", "class": "list", "items": 1000000, "sampled": 12000, "starts": [67108863, 70000000], "counts": [150, 1]}`),
+			[]any{&traces.Extent{Head: h, Extent: 1, Loader: 2, Pass: 3, Path: "dataset.records", Class: "list", Items: 1000000, Sampled: 12000, Starts: []int64{67108863, 70000000}, Counts: []int64{150, 1}}}},
+		{"private", typePrivate, []byte(`{"pass": 1, "worker": 2, "window": 64, "when": "window", "extent": 0, "parent": 99, "present": 4096, "private": 8192, "dur_ns": 7}`),
+			[]any{&traces.Private{Head: h, Pass: 1, Worker: 2, Window: 64, When: "window", Parent: 99, Present: 4096, Private: 8192, DurNS: 7}}},
 		{"slot with its line", typeSlot, []byte(`{"slot": 2, "path": "dataset.rng", "attr": "rng", "source": "` + python + `", "first": 1, "last": 0}`),
 			[]any{traces.RngSlot{Head: h, Slot: 2, Path: "dataset.rng", File: python, Line: 3}}},
 		{"errors of ours", typeErrors, []byte(`{"count": 2, "last": "boom", "disabled": true}`),
 			[]any{traces.Lost{Head: h, Source: "hook-error", Count: 2, Reason: "boom (the hook has stopped in this process)"}}},
+		{"extent that is no JSON", typeExtent, []byte("["), nil},
 		{"no JSON", typeLoader, []byte("{"), nil},
 		{"JSON but no object", typeSlot, []byte("null"), nil},
 		{"of a newer hook", 4000, []byte("anything"), nil},
@@ -90,7 +97,7 @@ func TestTake(t *testing.T) {
 				t.Errorf("rows (-want +got):\n%s", diff)
 			}
 			var bad uint64
-			if tc.want == nil && tc.kind <= typeErrors {
+			if tc.want == nil && tc.kind <= typePrivate {
 				bad = 1
 			}
 			if s.bad != bad {

@@ -43,22 +43,19 @@ func (c *copies) command() string {
 
 func (c *copies) title() string {
 	workers := plural(len(c.round.Shares()), "worker")
-	names, it := memory.Names(c.round[0].Ranked()), "it"
-	if len(c.round[0].Ranked()) > 1 {
-		it = "them"
-	}
+	names := memory.Names(c.round[0].Ranked())
 	var title string
 	switch {
 	case c.certainty == finding.Proven:
-		title = fmt.Sprintf("%s copy %s by using %s: %s in each, %s in all", workers, names, it, c.each(), memory.Bytes(c.limit.Load))
+		title = fmt.Sprintf("%s copy %s: %s in each, %s in all", workers, names, c.each(), memory.Bytes(c.limit.Load))
 	case c.forecast > 0 && c.projected.Share() >= significant && c.limit.Share() < significant:
-		title = fmt.Sprintf("%s are copying %s by using %s: %s so far, %s when they are through", workers, names, it, memory.Bytes(c.limit.Load), memory.Bytes(c.forecast))
+		title = fmt.Sprintf("%s are copying %s: %s so far, %s when they are through", workers, names, memory.Bytes(c.limit.Load), memory.Bytes(c.forecast))
 	case c.certainty == finding.Likely:
 		title = fmt.Sprintf("%s have %s of %s to themselves, %s each", workers, memory.Bytes(c.limit.Load), names, c.each())
 	case c.limited:
-		title = fmt.Sprintf("%s copied %s of %s by using %s, %s of the memory there is", workers, memory.Bytes(c.limit.Load), names, it, memory.Percent(c.limit.Share()))
+		title = fmt.Sprintf("%s copied %s of %s, %s of the memory there is", workers, memory.Bytes(c.limit.Load), names, memory.Percent(c.limit.Share()))
 	default:
-		title = fmt.Sprintf("%s copied %s of %s by using %s", workers, memory.Bytes(c.limit.Load), names, it)
+		title = fmt.Sprintf("%s copied %s of %s", workers, memory.Bytes(c.limit.Load), names)
 	}
 	if again := c.again(); again != "" {
 		title += ", " + again

@@ -15,7 +15,7 @@ import (
 // Rule is the rule.
 var Rule = detect.Rule{
 	ID:    id,
-	Title: "Workers copy the dataset's Python objects by using them",
+	Title: "Workers copy the dataset's Python objects, page by page",
 	Facts: memory.Facts,
 	Judge: judge,
 }

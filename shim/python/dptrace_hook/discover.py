@@ -58,6 +58,16 @@ def name(cls):
     return ("__main__" if module == "__mp_main__" else module) + "." + cls.__qualname__
 
 
+def attributes_of(obj, cls):
+    """The instance dictionary of an object; an empty one where it has none, or a property of the user's in its place."""
+    for k in cls.__mro__:
+        d = k.__dict__.get("__dict__")
+        if d is not None:
+            attributes = d.__get__(obj) if type(d) is types.GetSetDescriptorType else None
+            return attributes if type(attributes) is dict else {}
+    return {}
+
+
 _library = {}
 
 
@@ -75,7 +85,8 @@ def library(module):
 
 
 class Walk:
-    def __init__(self):
+    def __init__(self, taken=None):
+        self.taken = taken  # asked about each object, its class and path: True if what it holds is not to be looked at
         self.found, self.seen, self.queue, self.left = [], set(), deque(), MAX_NODES
         self.packages, self.keep = [], []
         self.torch_data = sys.modules["torch.utils.data"]
@@ -140,6 +151,8 @@ class Walk:
 
     def visit(self, obj, path, role):
         cls = type(obj)
+        if self.taken is not None and self.taken(obj, cls, path):
+            return
         if cls in _DICTS:
             for k, v in list(islice(cls.items(obj), MAX_ITEMS)):
                 if type(k) in (str, int):
@@ -183,16 +196,10 @@ class Walk:
         elif issubclass(cls, (list, tuple)):
             part = slice(0, MAX_ITEMS)
             self.members(list(list.__getitem__(obj, part) if issubclass(cls, list) else tuple.__getitem__(obj, part)), path, inner, obj)
-        for k in cls.__mro__:
-            d = k.__dict__.get("__dict__")
-            if d is not None:
-                break
-        if type(d) is types.GetSetDescriptorType:  # else a property of the user's, or no dictionary at all
-            attributes = d.__get__(obj)
-            if type(attributes) is dict:
-                for k, v in list(islice(attributes.items(), MAX_ITEMS * 2)):
-                    if type(k) is str:
-                        self.add(v, "%s.%s" % (path, k), inner, obj, k, attributes, k)
+        attributes = attributes_of(obj, cls)
+        for k, v in list(islice(attributes.items(), MAX_ITEMS * 2)):
+            if type(k) is str:
+                self.add(v, "%s.%s" % (path, k), inner, obj, k, attributes, k)
         for k in cls.__mro__:
             if not k.__flags__ & _HEAP_TYPE:
                 continue

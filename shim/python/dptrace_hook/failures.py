@@ -1,11 +1,20 @@
 """What was raised, and for which sample. Runs only when something was."""
+import sys
+
 from . import ring
+
+_NO_BATCH = 0xFFFFFFFF
+_told = None  # the ring that holds what ended this process
+
+
+# The interpreter's own: a class of the user's may have properties of these names.
+_TRACEBACK, _ARGS = BaseException.__traceback__.__get__, BaseException.args.__get__
 
 
 def write(raised, loader, number, worker, batch, stage, asked=()):
     """asked: the indices of the batch, where there are any."""
     sample, at, inside = -1, ("", 0, ""), False
-    tb = raised.__traceback__
+    tb = _TRACEBACK(raised)
     while tb is not None:
         frame, code = tb.tb_frame, tb.tb_frame.f_code
         if inside and sample < 0 and code.co_name == "__getitem__" and code.co_argcount > 1:
@@ -14,15 +23,40 @@ def write(raised, loader, number, worker, batch, stage, asked=()):
         inside = code.co_filename.endswith("fetch.py")  # `[self.dataset[idx] for idx in index]` of torch/utils/data/_utils/fetch.py
         if inside:
             sample = max(sample, _index(frame.f_locals.get("idx"), asked))
-        if not code.co_filename.endswith(("dptrace_hook/windows.py", "dptrace_hook/iterators.py")):
+        if "/dptrace_hook/" not in code.co_filename:
             at = (code.co_filename, tb.tb_lineno, code.co_name)
         tb = tb.tb_next
     cls = type(raised)
     # Only what the interpreter itself can render: str() of the user's exception may be the user's code.
-    text = ", ".join(a if type(a) is str else str(a) for a in raised.args if type(a) in (str, int, float, bool))
+    text = ", ".join(a if type(a) is str else str(a) for a in _ARGS(raised) if type(a) in (str, int, float, bool))
     ring.put_json(ring.EXCEPTION, {"loader": loader, "pass": number, "worker": worker, "batch": batch, "stage": stage, "sample": sample,
                                    "type": "%s.%s" % (cls.__module__, cls.__qualname__) if cls.__module__ != "builtins" else cls.__qualname__,
                                    "message": text[:500], "file": at[0], "line": at[1], "func": at[2]})
+
+
+def ended(raised):
+    """What nobody caught, and what this process ends with. sys.exit() is no failure, whatever its code."""
+    global _told
+    if _told is not ring.ring and not issubclass(type(raised), SystemExit):
+        _told = ring.ring
+        write(raised, 0, 0, -1, _NO_BATCH, "exit")
+
+
+def uncaught():
+    """What the interpreter has printed and now ends with. sys.last_value alone does not say it: test runners, consoles
+    and C libraries that print the error of a callback set it too, and go on. This one has left the program's first frame."""
+    raised = getattr(sys, "last_exc", None)
+    if raised is None:
+        raised = getattr(sys, "last_value", None)
+    if not issubclass(type(raised), BaseException) or sys.flags.interactive or sys.flags.inspect or hasattr(sys, "ps1"):
+        return None
+    tb = _TRACEBACK(raised)
+    if tb is None or tb.tb_frame.f_back is not None:
+        return None
+    code = tb.tb_frame.f_code
+    if code.co_name == "<module>":
+        return raised if tb.tb_frame.f_globals is getattr(sys.modules.get("__main__"), "__dict__", None) else None
+    return raised if code.co_name == "_run_module_as_main" else None  # python -m, a folder or an archive
 
 
 def _index(value, asked):

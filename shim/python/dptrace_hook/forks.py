@@ -7,7 +7,7 @@ import atexit
 import os
 import sys
 
-from . import dist, guard, ring, slots
+from . import dist, failures, guard, ring, slots
 
 _state = {"fork": False, "tasks": 0}
 
@@ -60,6 +60,13 @@ def process_run(original, self, *args, **kwargs):
             raise
     try:
         return original(self, *args, **kwargs)
+    except BaseException as raised:  # which multiprocessing prints before it ends the process
+        try:
+            failures.ended(raised)
+        except Exception as e:
+            if guard.theirs(e):
+                raise
+        raise
     finally:
         try:
             if plain:
@@ -75,6 +82,9 @@ def ended():
         if ring.ring.pid == os.getpid():
             if _state["fork"]:
                 slots.write_globals(slots.END, 0)
+            raised = failures.uncaught()
+            if raised is not None:
+                failures.ended(raised)
             ring.ring.close()
     except Exception as e:
         if guard.theirs(e):

@@ -52,7 +52,7 @@ def activate(module):
     if module.__dict__.get("_dptrace"):
         return
     module._dptrace = True
-    from . import forks
+    from . import forks, pickles
     loader = sys.modules["torch.utils.data.dataloader"]
     base, many, single = loader._BaseDataLoaderIter, loader._MultiProcessingDataLoaderIter, loader._SingleProcessDataLoaderIter
     wrap(loader.DataLoader, "__init__", around(iterators.loader_init))
@@ -66,6 +66,7 @@ def activate(module):
     wrap(utils.fetch._MapDatasetFetcher, "fetch", windows.fetch)
     wrap(utils.fetch._IterableDatasetFetcher, "fetch", windows.fetch)
     forks.watch()
+    pickles.watch()
     for name, action in _LATER.items():
         watch(name, action)
     ring.ring.make() if not ring.ring.open else None
@@ -74,7 +75,8 @@ def activate(module):
 def multiprocessing_iterator(cls):
     many = iterators.MultiProcessing
     for name, make in (("__init__", around(many.init)), ("_reset", around(many.reset)), ("_try_put_index", many.try_put_index),
-                       ("_try_get_data", many.try_get_data), ("_next_data", iterators.next_data(-2, many.tell)), ("_shutdown_workers", around(many.shutdown_workers))):
+                       ("_try_get_data", many.try_get_data), ("_next_data", iterators.next_data(-2, many.tell)),
+                       ("_mark_worker_as_unavailable", around(many.mark_worker_as_unavailable)), ("_shutdown_workers", around(many.shutdown_workers))):
         wrap(cls, name, make)
 
 

@@ -2,7 +2,7 @@
 import struct
 import sys
 
-from . import discover, failures, guard, ring, slots, steps, windows
+from . import asked, discover, extents, failures, guard, pickles, ring, slots, steps, windows
 from .ring import mono
 
 _PUT = struct.Struct("<IIIiqIi")
@@ -125,22 +125,30 @@ def end_pass(loader, number, how, delivered):
     ring.put_json(ring.PASS, {"loader": loader, "pass": number, "phase": "end", "end": how, "delivered": delivered})
 
 
-def workers_started(iterator):
+def workers_started(iterator, pickled):
+    """pickled: what pickles.starting has found."""
     loader, number = iterator.__dict__["_dptrace_at"]
     for i, process in enumerate(iterator._workers):
-        ring.put_json(ring.WORKER, {"phase": "begin", "loader": loader, "pass": number, "worker": i, "pid": process.pid or 0})
+        size, ns = pickled.get(id(process), (0, 0))
+        ring.put_json(ring.WORKER, {"phase": "begin", "loader": loader, "pass": number, "worker": i, "pid": process.pid or 0,
+                                    "pickled_bytes": size, "pickle_ns": ns})
 
 
 def workers_ended(iterator):
     """After _shutdown_workers, which joins them: what each left behind. It may be called again, or be broken off by
     the error of a killed worker before it has joined all."""
-    at, waiting = iterator.__dict__.get("_dptrace_at"), iterator.__dict__.get("_dptrace_alive")
-    for i in list(waiting or ()):
-        process = iterator._workers[i]
-        code = process.exitcode
+    for i in list(iterator.__dict__.get("_dptrace_alive") or ()):
+        code = iterator._workers[i].exitcode
         if code is not None:
-            waiting.discard(i)
-            ring.put_json(ring.WORKER, {"phase": "exit", "loader": at[0], "pass": at[1], "worker": i, "pid": process.pid or 0, "exitcode": code})
+            worker_ended(iterator, i, code)
+
+
+def worker_ended(iterator, number, code):
+    d = iterator.__dict__
+    d["_dptrace_alive"].discard(number)
+    loader, number_of_pass = d["_dptrace_at"]
+    ring.put_json(ring.WORKER, {"phase": "exit", "loader": loader, "pass": number_of_pass, "worker": number, "pid": iterator._workers[number].pid or 0,
+                                "exitcode": code, "asked": d["_dptrace_asked"].get(number, "")})
 
 
 def put_indices(at, batch, worker, index, t0, ns):
@@ -173,6 +181,8 @@ def ended(iterator, raised, worker, t0):
     ring.put(ring.NEXT, _NEXT.pack(*at, 0xFFFFFFFF, worker, (0 if stop else 2) + 256 * steps.is_grad_enabled(), t0, 0, steps.taken, steps.last))
     if not stop and worker == -2:
         failures.write(raised, at[0], at[1], -2, 0xFFFFFFFF, "next")
+        for number, code in asked.died(iterator):
+            worker_ended(iterator, number, code)
     if notes["open"] == at[1]:
         notes["open"] = -1
         end_pass(at[0], at[1], "exhausted" if stop else "error", notes["delivered"])
@@ -207,10 +217,14 @@ class MultiProcessing:
 
     @staticmethod
     def init(original, self, loader, *args, **kwargs):
-        original(self, loader, *args, **kwargs)
+        pickled = pickles.starting.found = {}
         try:
-            self.__dict__["_dptrace_alive"] = set(range(len(self._workers)))
-            workers_started(self)
+            original(self, loader, *args, **kwargs)
+        finally:
+            pickles.starting.found = windows.here.inherited = None
+        try:
+            self.__dict__["_dptrace_asked"], self.__dict__["_dptrace_alive"] = {}, set(range(len(self._workers)))
+            workers_started(self, pickled)
         except Exception as e:
             if guard.theirs(e):
                 raise
@@ -267,7 +281,24 @@ class MultiProcessing:
             r.cost(3 * (mono() - t1))  # with its share of try_put_index and try_get_data, which are as long
 
     @staticmethod
+    def mark_worker_as_unavailable(original, self, worker_id, *args, **kwargs):
+        """It asks one worker to end: of all at the shutdown, of each that has reached its end of an IterableDataset."""
+        try:
+            asked.note(self, worker_id)
+        except Exception as e:
+            if guard.theirs(e):
+                raise
+        return original(self, worker_id, *args, **kwargs)
+
+    @staticmethod
     def shutdown_workers(original, self, *args, **kwargs):
+        try:
+            if not sys.is_finalizing():
+                for i in list(self.__dict__.get("_dptrace_alive", ())):
+                    asked.note(self, i)
+        except Exception as e:
+            if guard.theirs(e):
+                raise
         try:
             return original(self, *args, **kwargs)
         finally:
@@ -302,6 +333,8 @@ def base_init(original, self, loader, *args, **kwargs):
         pass_begins(self, loader)
         if windows.here.single is not None:
             windows.here.single = self.__dict__["_dptrace_at"]
+        elif self.__dict__.get("_num_workers") and start_method(loader) == "fork":
+            windows.here.inherited = extents.before_fork(loader, *self.__dict__["_dptrace_at"])
     except Exception as e:
         if guard.theirs(e):
             raise

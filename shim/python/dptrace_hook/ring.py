@@ -15,7 +15,7 @@ from . import guard
 
 mono = time.monotonic_ns
 
-PAD, PROCESS, LOADER, PASS, WORKER, PUT, FETCH, NEXT, SLOT, STATE, OPTIMIZER, EXCEPTION, DIST, ERRORS = range(14)
+PAD, PROCESS, LOADER, PASS, WORKER, PUT, FETCH, NEXT, SLOT, STATE, OPTIMIZER, EXCEPTION, DIST, ERRORS, EXTENT, PRIVATE = range(16)
 
 HEADER = 128
 SMALL = 64 << 10  # bytes of a ring when many processes share the spool

@@ -3,7 +3,7 @@ import struct
 import sys
 from _thread import _local, get_ident
 
-from . import guard, ring, slots
+from . import failures, guard, private, ring, slots
 from .ring import mono
 
 _FETCH = struct.Struct("<IIiIIqqqqi")
@@ -15,6 +15,7 @@ class Here(_local):
     worker = None  # Worker
     single = None  # (loader, pass) while a single-process iterator makes its fetcher
     stage = "fetch"
+    inherited = None  # extents.Inherited, in the thread that forks a loader's workers
 
 
 here = Here()
@@ -30,6 +31,8 @@ class Worker:
         self.t_put = ring.mono()  # when the last batch was handed over
         self.put_ns = 0  # how long that took
         self.done = None  # the window whose batch is not handed over yet
+        self.windows = 0  # fetches of this pass so far
+        self.extents = private.of_parent(here.inherited)
 
 
 class Window:
@@ -49,6 +52,8 @@ def attach(fetcher, box, dataset, collate):
     """A fetcher was made: after worker_init_fn, before the first index. The window goes to its collate's box too."""
     worker, single = here.worker, here.single
     if worker is not None:
+        if worker.extents is not None:
+            worker.extents.begin(worker)
         worker.passes += 1
         window = Window(0, worker.passes, worker.number, worker, dataset, collate)
         if worker.passes == 0:
@@ -117,6 +122,8 @@ def fetch(original):
 
 def enter(window):
     window.window += 1
+    if window.serving is not None:
+        window.serving.windows += 1
     window.t_collate = window.t_collated = 0
     here.stage = "fetch"
     if window.live:
@@ -146,7 +153,6 @@ def handed_over(worker, batch):
 def failed(window, raised, asked):
     if isinstance(raised, StopIteration):
         return
-    from . import failures
     batch = window.window if window.serving is None else window.serving.batch
     failures.write(raised, window.loader, window.number, window.worker, batch, here.stage, asked)
 
@@ -165,9 +171,19 @@ def serve(original, *args, **kwargs):
             raise
     try:
         return original(*args, **kwargs)
+    except BaseException as raised:
+        try:
+            if worker is not None:
+                failures.ended(raised)
+        except Exception as e:
+            if guard.theirs(e):
+                raise
+        raise
     finally:
         try:
             if worker is not None:
+                if worker.extents is not None:
+                    worker.extents.end(worker)
                 ring.put_json(ring.WORKER, {"phase": "end", "worker": worker.number, "pid": ring.ring.pid})
                 ring.ring.close()
         except Exception as e:
@@ -182,6 +198,12 @@ def shadow(worker, index_queue, data_queue):
     me = get_ident()
 
     def shadow_get(*args, **kwargs):
+        if worker.extents is not None:
+            try:
+                worker.extents.look(worker)
+            except Exception as e:
+                if guard.theirs(e):
+                    raise
         got = get(*args, **kwargs)
         if type(got) is tuple and len(got) == 2 and type(got[0]) is int:
             worker.batch = got[0]

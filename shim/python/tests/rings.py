@@ -3,7 +3,7 @@ import json
 import os
 import struct
 
-NAMES = ["pad", "process", "loader", "pass", "worker", "put", "fetch", "next", "slot", "state", "optimizer", "exception", "dist", "errors"]
+NAMES = ["pad", "process", "loader", "pass", "worker", "put", "fetch", "next", "slot", "state", "optimizer", "exception", "dist", "errors", "extent", "private"]
 WHEN = ["begin", "found", "before", "after", "fork", "task", "end"]
 PUT, FETCH, NEXT, STATE = (struct.Struct("<" + f) for f in ("IIIiqIi", "IIiIIqqqqi", "IIIiIqqQI", "IIIiIHHqq"))
 

@@ -8,8 +8,10 @@ from harness import HookTest, versions
 TRAIN = """
     if __name__ == "__main__":
         torch.manual_seed(1); random.seed(1); np.random.seed(1)
+        data = Noise()
+        data.names = ["name %d" % i for i in range(2000)]
         for workers in (0, 2):
-            fit(DataLoader(Noise(), batch_size=4, shuffle=True, num_workers=workers, multiprocessing_context="fork" if workers else None,
+            fit(DataLoader(data, batch_size=4, shuffle=True, num_workers=workers, multiprocessing_context="fork" if workers else None,
                            worker_init_fn=lambda w: np.random.seed(w)))
     """
 
@@ -18,7 +20,8 @@ class FailOpen(HookTest):
     def test_every_part_of_the_hook_may_fail(self):
         broken = {"slots": ("Slots.begin", "Slots.look", "Slots.search"), "iterators": ("delivered", "put_indices", "pass_begins", "ended", "where_made"),
                   "windows": ("enter", "leave", "attach", "shadow"), "discover": ("Walk.roots",), "rng": ("reader",), "steps": ("_switch",), "ring": ("Ring.put",),
-                  "forks": ("_under_multiprocessing",), "hooks": ("wrap",), "failures": ("write",)}
+                  "forks": ("_under_multiprocessing",), "hooks": ("wrap",), "failures": ("write", "uncaught"),
+                  "extents": ("sample",), "addresses": ("members", "segments"), "private": ("Extents.rows",), "asked": ("of",), "pickles": ("size",)}
         plain = self.run_program(TRAIN, hooked=False)
         self.assertEqual(plain[0], 0, plain[2])
         everything = os.path.join(self.hook, "dptrace_hook")
