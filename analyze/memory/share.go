@@ -151,7 +151,11 @@ func (p *part) byHook(crew *Crew, s *Share) {
 		if !ok {
 			s.Tier, s.Present, begin = Hook, r.Present, p.ref(crew.Loader, "private", r.Seq)
 		}
-		s.Curve = append(s.Curve, Point{TS: r.TsNS, Charged: copied})
+		ts := r.TsNS
+		if r.When == "end" && int(r.Pass) < len(crew.Passes) { // persistent workers look when they are asked for the next pass
+			ts = min(ts, crew.Passes[r.Pass].End)
+		}
+		s.Curve = append(s.Curve, Point{TS: ts, Charged: copied})
 		s.Charged = max(s.Charged, copied)
 		s.Private, s.Open = r.Private, r.When != "end"
 		last = p.ref(crew.Loader, "private", r.Seq)

@@ -1,10 +1,14 @@
 """The hook's own tests: programs run as subprocesses by this interpreter, with the hook and without.
 
-usage: PYTHON run.py [-v] [NAME...]    NAME: a part of a test's name; needs torch and numpy, no other package
+usage: PYTHON run.py [-v] [--jobs N] [NAME...]    NAME: a part of a test's name; needs torch and numpy, no other package
 
+N parts of the tests run side by side (default: one per CPU, at most 4).
 The last line is "N passed, N failed"; what was skipped is said before it.
 """
+import argparse
 import os
+import re
+import subprocess
 import sys
 import unittest
 
@@ -20,16 +24,50 @@ def flat(suite):
             yield each
 
 
-def main():
-    verbose = "-v" in sys.argv[1:]
-    names = [a for a in sys.argv[1:] if not a.startswith("-")]
-    tests = [t for t in flat(unittest.defaultTestLoader.discover(HERE, "test_*.py")) if not names or any(n in t.id() for n in names)]
+def chosen(names):
+    return [t for t in flat(unittest.defaultTestLoader.discover(HERE, "test_*.py")) if not names or any(n in t.id() for n in names)]
+
+
+def run(tests, verbose):
+    """(passed, failed)"""
     result = unittest.TextTestRunner(verbosity=2 if verbose else 1).run(unittest.TestSuite(tests))
     for test, reason in result.skipped:
         print("skipped %s: %s" % (test.id(), reason))
     failed = len({t.id().partition(" ")[0] for t, _ in result.failures + result.errors})
-    print("%d passed, %d failed" % (result.testsRun - len(result.skipped) - failed, failed))
-    return 1 if failed or not result.testsRun else 0
+    return result.testsRun - len(result.skipped) - failed, failed
+
+
+def side_by_side(jobs, options):
+    """Each part in an interpreter of its own; what it says is printed when it is through."""
+    again = [sys.executable, os.path.abspath(__file__)] + ["-v"] * options.verbose + options.names
+    parts = [subprocess.Popen(again + ["--part", "%d/%d" % (i, jobs)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for i in range(jobs)]
+    passed = failed = 0
+    for part in parts:
+        text = part.communicate()[0].decode("utf-8", "replace")
+        counts = re.search(r"(\d+) passed, (\d+) failed\s*\Z", text)
+        print(text[:counts.start()] if counts else text, end="")
+        passed += int(counts.group(1)) if counts else 0
+        failed += int(counts.group(2)) if counts else 1  # it has crashed
+    return passed, failed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("-v", "--verbose", action="store_true")
+    parser.add_argument("--jobs", type=int, default=min(os.cpu_count() or 1, 4))
+    parser.add_argument("--part", help=argparse.SUPPRESS)  # I/N: every N-th test from the I-th on
+    options = parser.parse_args()
+    tests = chosen(options.names)
+    if options.part:
+        first, step = map(int, options.part.split("/"))
+        passed, failed = run(tests[first::step], options.verbose)
+    elif len(tests) < 2 * options.jobs:
+        passed, failed = run(tests, options.verbose)
+    else:
+        passed, failed = side_by_side(options.jobs, options)
+    print("%d passed, %d failed" % (passed, failed))
+    return 1 if failed or not tests else 0
 
 
 if __name__ == "__main__":
