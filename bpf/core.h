@@ -54,6 +54,7 @@ struct signal_struct {
 	atomic_t live;
 	int group_exit_code;
 	unsigned int flags;
+	unsigned long min_flt, maj_flt; /* of threads that have ended */
 	struct pid *pids[4];
 } CORE;
 enum { SIGNAL_GROUP_EXIT = 4 }; /* include/linux/sched/signal.h */
@@ -63,6 +64,7 @@ struct mm_struct {
 } CORE;
 struct task_struct {
 	int tgid, exit_code;
+	unsigned long min_flt, maj_flt;
 	char comm[16];
 	__u64 start_boottime; /* ns; /proc/PID/stat shows it in ticks. real_start_time before 5.5 */
 	struct mm_struct *mm;

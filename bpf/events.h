@@ -33,6 +33,7 @@ struct exit_event {
 	__s32 status; /* as wait(2) gives it */
 	__u32 pad;
 	__u64 user, kernel, after_fork; /* see struct proc */
+	__u64 faults; /* page faults of all kinds, in its whole life */
 };
 
 #define PATH_NAMES 6

@@ -156,6 +156,7 @@ int BPF_PROG(process_exit, struct task_struct *task)
 		x->user = p->user;
 		x->kernel = p->kernel;
 		x->after_fork = p->after_fork;
+		x->faults = BPF_CORE_READ(task, min_flt) + BPF_CORE_READ(task, maj_flt) + BPF_CORE_READ(task, signal, min_flt) + BPF_CORE_READ(task, signal, maj_flt);
 		submit(x);
 	} else {
 		miss(KIND_EXIT);

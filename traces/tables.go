@@ -361,6 +361,6 @@ type Overhead struct {
 	Records uint64 `col:"records"`  // written
 	Rss     int64  `col:"rss"`      // the recorder's
 	Probe   string `col:"probe"`    // proc 0: whose CPU time cpu_ns is; "" all of the recorder's
-	BpfNS   int64  `col:"bpf_ns"`   // of a probe: time in its eBPF programs, on the CPUs of whoever they interrupted
-	BpfRuns uint64 `col:"bpf_runs"` // of a probe: runs of its eBPF programs that found something to do
+	BpfNS   int64  `col:"bpf_ns"`   // of a probe: time that its eBPF programs have taken from the run's processes; 0 not known
+	BpfRuns uint64 `col:"bpf_runs"` // of a probe: runs of its eBPF programs for the run's processes
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/dptrace/dptrace/probes/probe"
-	"github.com/dptrace/dptrace/traces"
 )
 
 const (
@@ -59,10 +58,10 @@ func (w *watcher) watch(ctx context.Context) error {
 	var next, costed time.Time
 	for ctx.Err() == nil {
 		now := time.Now()
-		ns, runs := w.programs.Cost(now)
+		w.programs.Measure(now)
 		if now.Sub(costed) >= costEvery {
 			costed = now
-			w.cost(ns, runs)
+			w.cost()
 		}
 		if !now.Before(next) {
 			before := probe.ThreadCPU()
@@ -79,12 +78,13 @@ func (w *watcher) watch(ctx context.Context) error {
 	<-w.Kin.Complete
 	err := w.look(time.Now())
 	w.tellAll()
-	w.cost(w.programs.Cost(time.Now()))
+	w.cost()
 	return err
 }
 
-func (w *watcher) cost(ns int64, runs uint64) {
-	w.Rows.Append(traces.Overhead{Head: traces.Head{TsNS: probe.Now()}, Probe: "cow", CPUNS: int64(probe.ThreadCPU() - w.began), BpfNS: ns, BpfRuns: runs})
+// cost counts one run of a program for each page fault of the run's processes.
+func (w *watcher) cost() {
+	w.Rows.Append(w.programs.Cost("cow", probe.ThreadCPU()-w.began, w.Kin.Faults()))
 }
 
 // look takes over what the kernel has counted, and writes what is due. A

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -95,15 +94,12 @@ func (l *Losses) Tell(rows Rows, table, reason string, total uint64) {
 	}
 }
 
-// programCost measures what programs cost: for measureFor of each measureEvery
-// the kernel takes the time of each run, which itself costs some.
+// programCost is how long a run of the programs takes: for measureFor of each
+// measureEvery the kernel takes the time, which itself costs some.
 type programCost struct {
-	stats    io.Closer
-	began    time.Time
-	open     time.Duration // with statistics
-	since    time.Time
-	refused  bool
-	nextOpen time.Time
+	stats   io.Closer // open while it does
+	next    time.Time // to begin or to end
+	refused bool
 }
 
 const (
@@ -115,52 +111,47 @@ func (c *programCost) stop() {
 	if c.stats != nil {
 		_ = c.stats.Close()
 		c.stats = nil
-		c.open += time.Since(c.since)
 	}
 }
 
-// Cost writes what the programs have cost so far, and what draining them has:
-// cpu is the time of the probe's own thread. It is called a few times a second.
-func (p *Programs) Cost(now time.Time) (bpfNS int64, runs uint64) {
+// Measure lets the kernel begin and cease to take the time of the programs. It
+// is called ten times a second.
+func (p *Programs) Measure(now time.Time) {
 	c := &p.cost
-	if c.began.IsZero() {
-		c.began = now
-	}
 	switch {
-	case c.stats != nil && now.Sub(c.since) >= measureFor:
+	case c.refused || now.Before(c.next):
+	case c.stats != nil:
 		c.stop()
-		c.nextOpen = now.Add(measureEvery - measureFor)
-	case c.stats == nil && !c.refused && !now.Before(c.nextOpen):
+		c.next = now.Add(measureEvery - measureFor)
+	default:
 		stats, err := ebpf.EnableStats(bpfStatsRunTime)
-		if err != nil { // CAP_SYS_ADMIN
+		if err != nil { // CAP_SYS_ADMIN is missing: what the programs cost remains unknown
 			c.refused = true
-			break
+			return
 		}
-		c.stats, c.since = stats, now
+		c.stats, c.next = stats, now.Add(measureFor)
 	}
-	var runtime time.Duration
-	var count uint64
-	names := make([]string, 0, len(p.Programs))
-	for name := range p.Programs {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		if s, err := p.Programs[name].Stats(); err == nil {
-			runtime += s.Runtime
-			count += s.RunCount
-		}
-	}
-	measured := c.open
-	if c.stats != nil {
-		measured += now.Sub(c.since)
-	}
-	if measured <= 0 {
-		return 0, 0
-	}
-	scale := float64(now.Sub(c.began)+measureFor) / float64(measured+measureFor)
-	return int64(float64(runtime) * scale), uint64(float64(count) * scale)
 }
 
 // bpfStatsRunTime is BPF_STATS_RUN_TIME of include/uapi/linux/bpf.h.
 const bpfStatsRunTime = 0
+
+// Cost is what a probe has cost so far: the CPU time of its own thread, and that
+// of its programs for so many runs. The kernel's own count has those for all
+// processes of the machine in it.
+func (p *Programs) Cost(name string, cpu time.Duration, runs uint64) traces.Overhead {
+	row := traces.Overhead{Head: traces.Head{TsNS: Now()}, Probe: name, CPUNS: int64(cpu)}
+	var taken time.Duration
+	var measured uint64
+	for _, program := range p.Programs {
+		if s, err := program.Stats(); err == nil {
+			taken += s.Runtime
+			measured += s.RunCount
+		}
+	}
+	if measured > 0 {
+		row.BpfRuns = runs
+		row.BpfNS = int64(float64(taken) / float64(measured) * float64(runs))
+	}
+	return row
+}

@@ -24,8 +24,9 @@ type Kin struct {
 	// the ends of its descendants are in.
 	Complete chan struct{}
 
-	mu   sync.Mutex
-	byID map[uint32]*Relative
+	mu     sync.Mutex
+	byID   map[uint32]*Relative
+	faults uint64
 }
 
 // NewKin knows no process yet.
@@ -64,4 +65,26 @@ func (k *Kin) Forget(id uint32) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.byID, id)
+}
+
+// AddFaults counts the page faults of a process that has ended.
+func (k *Kin) AddFaults(n uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.faults += n
+}
+
+// Faults is the page faults of all processes so far, of all kinds.
+func (k *Kin) Faults() uint64 {
+	k.mu.Lock()
+	n := k.faults
+	k.mu.Unlock()
+	for _, r := range k.All() {
+		if r.Ended.IsZero() {
+			if st, err := ReadStat(r.Pid); err == nil && st.StartTicks == r.Start {
+				n += st.Faults
+			}
+		}
+	}
+	return n
 }

@@ -28,6 +28,7 @@ type Stat struct {
 	CPU        time.Duration
 	Threads    int32
 	RSSPages   int64
+	Faults     uint64 // page faults of all kinds, without those of its children
 }
 
 // Gone is true for a process that has ended, whether or not its parent knows.
@@ -100,6 +101,7 @@ func parseStat(b []byte) (s Stat, err error) {
 	s.Threads = int32(number(fields[17]))
 	s.StartTicks = uint64(number(fields[19]))
 	s.RSSPages = number(fields[21])
+	s.Faults = uint64(number(fields[7]) + number(fields[9]))
 	return s, err
 }
 

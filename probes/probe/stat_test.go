@@ -16,8 +16,8 @@ func TestParseStat(t *testing.T) {
 		want Stat
 		ok   bool
 	}{
-		"usual":                   {"42 (python3)" + tail, Stat{42, 7, "python3", 'S', 123456, 2 * time.Second, 12, 77}, true},
-		"a name to trick parsers": {"42 (a) R 1 (b c)" + tail, Stat{42, 7, "a) R 1 (b c", 'S', 123456, 2 * time.Second, 12, 77}, true},
+		"usual":                   {"42 (python3)" + tail, Stat{42, 7, "python3", 'S', 123456, 2 * time.Second, 12, 77, 4}, true},
+		"a name to trick parsers": {"42 (a) R 1 (b c)" + tail, Stat{42, 7, "a) R 1 (b c", 'S', 123456, 2 * time.Second, 12, 77, 4}, true},
 		"cut":                     {"42 (python3) S 7", Stat{}, false},
 		"no name":                 {"42 python3 S 7", Stat{}, false},
 		"empty":                   {"", Stat{}, false},

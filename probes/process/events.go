@@ -23,6 +23,7 @@ func (w *watcher) take(raw []byte) {
 		w.bad++
 		return
 	}
+	w.events++
 	var ok bool
 	switch processKind(e.Kind) {
 	case processKindKIND_FORK:
@@ -146,6 +147,7 @@ func (w *watcher) exited(e processEvent, x *processExitEvent) {
 	r.Proc, r.Ended = h.Proc, time.Now()
 	r.CowUser, r.CowKernel, r.AfterFork = x.User, x.Kernel, x.AfterFork
 	w.Kin.Set(r)
+	w.Kin.AddFaults(x.Faults)
 	w.ended = append(w.ended, r)
 	w.Procs.Exit(w.Rows, r.Pid, r.Start, row)
 }

@@ -17,7 +17,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/dptrace/dptrace/probes/probe"
-	"github.com/dptrace/dptrace/traces"
 )
 
 // Probe is bpf/process.bpf.c. It comes before the other probes of the kernel
@@ -50,6 +49,7 @@ type watcher struct {
 	ended    []probe.Relative // in the order of their ends
 	bad      uint64           // events that could not be decoded
 	began    time.Duration    // CPU time of the thread before
+	events   uint64
 }
 
 func start(r *probe.Recording) (probe.Watch, error) {
@@ -143,10 +143,10 @@ func (w *watcher) watch(ctx context.Context) error {
 			w.tell()
 			w.forget(now)
 		}
-		ns, runs := w.programs.Cost(now)
+		w.programs.Measure(now)
 		if now.Sub(costed) >= costEvery {
 			costed = now
-			w.cost(ns, runs)
+			w.cost()
 		}
 	}
 	for end := time.Now().Add(grace); ; {
@@ -158,7 +158,7 @@ func (w *watcher) watch(ctx context.Context) error {
 		}
 	}
 	w.tell()
-	w.cost(w.programs.Cost(time.Now()))
+	w.cost()
 	return nil
 }
 
@@ -184,8 +184,8 @@ func (w *watcher) tell() {
 	w.losses.Tell(w.Rows, "process", "events of the process probe could not be decoded", w.bad)
 }
 
-func (w *watcher) cost(ns int64, runs uint64) {
-	w.Rows.Append(traces.Overhead{Head: traces.Head{TsNS: probe.Now()}, Probe: "process", CPUNS: int64(probe.ThreadCPU() - w.began), BpfNS: ns, BpfRuns: runs})
+func (w *watcher) cost() {
+	w.Rows.Append(w.programs.Cost("process", probe.ThreadCPU()-w.began, w.events))
 }
 
 // forget drops processes that ended a while ago.

@@ -40,6 +40,7 @@ type processExitEvent struct {
 	User      uint64
 	Kernel    uint64
 	AfterFork uint64
+	Faults    uint64
 }
 
 type processForkEvent struct {
