@@ -24,7 +24,7 @@ struct pages {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 262144); /* 512 GiB of dense copies */
+	__uint(max_entries, 131072); /* 256 GiB of dense copies; reading goes through all of its buckets */
 	__type(key, struct block);
 	__type(value, struct pages);
 } blocks SEC(".maps");

@@ -16,7 +16,7 @@ const (
 	tick = 100 * time.Millisecond
 	// Between two looks at the kernel's counts: this long, or so long that
 	// looking is a hundredth of the time.
-	lookEvery = time.Second / 5
+	lookEvery = time.Second
 	lookShare = 0.01
 	costEvery = 5 * time.Second
 )
@@ -28,6 +28,7 @@ type watcher struct {
 	blocks   *ebpf.Map
 	procs    map[uint32]*process // by the ID of the kernel side
 	finished map[uint32]bool
+	parents  map[uint32][]region // what they had mapped when they forked last
 	losses   probe.Losses
 	began    time.Duration // CPU time of the thread before
 	keys     []cowBlock    // for read
@@ -46,7 +47,7 @@ func start(r *probe.Recording) (probe.Watch, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &watcher{Recording: r, programs: programs, blocks: programs.Maps[cowMapBlocks], procs: map[uint32]*process{}, finished: map[uint32]bool{}}
+	w := &watcher{Recording: r, programs: programs, blocks: programs.Maps[cowMapBlocks], procs: map[uint32]*process{}, finished: map[uint32]bool{}, parents: map[uint32][]region{}}
 	return w.watch, nil
 }
 
@@ -63,6 +64,7 @@ func (w *watcher) watch(ctx context.Context) error {
 			costed = now
 			w.cost()
 		}
+		w.welcome()
 		if !now.Before(next) {
 			before := probe.ThreadCPU()
 			if err := w.look(now); err != nil {
@@ -85,6 +87,15 @@ func (w *watcher) watch(ctx context.Context) error {
 // cost counts one run of a program for each page fault of the run's processes.
 func (w *watcher) cost() {
 	w.Rows.Append(w.programs.Cost("cow", probe.ThreadCPU()-w.began, w.Kin.Faults()))
+}
+
+// welcome reads the mappings of processes that are new, or of their parents.
+func (w *watcher) welcome() {
+	for _, r := range w.Kin.All() {
+		if r.Inherit && w.procs[r.ID] == nil && !w.finished[r.ID] {
+			w.of(r)
+		}
+	}
 }
 
 // look takes over what the kernel has counted, and writes what is due. A
@@ -132,6 +143,7 @@ func (w *watcher) look(now time.Time) error {
 	for id := range w.finished {
 		if _, ok := kin[id]; !ok {
 			delete(w.finished, id)
+			delete(w.parents, id)
 		}
 	}
 	var lost uint64

@@ -25,8 +25,8 @@ type process struct {
 	changed int // blocks that were not yet written so
 	next    time.Time
 	own     []region // its mappings as of the last look; nil: never read
-	first   []region // as of the first, soon after the fork
-	inherit []region // those of its parent then; nil: not known
+	inherit []region // those of its parent soon after the fork; nil: not known
+	earlier []region // those of its parent when it forked another one before: it may have unmapped some since
 	parent  uint32
 	seen    time.Time
 }
@@ -40,15 +40,15 @@ type block struct {
 
 func (b *block) pages() uint32 { return b.User + b.Kernel }
 
-// of finds a process. What it and its parent have mapped is read when it is
-// first seen: that is what it has inherited. Of one alone something may be
-// missing: both unmap what they free.
+// of finds a process. What its parent has mapped is read when it is first seen:
+// that is what it has inherited.
 func (w *watcher) of(r probe.Relative) *process {
 	p := w.procs[r.ID]
 	if p == nil {
 		p = &process{blocks: map[uint64]*block{}, inherit: w.parentMaps(r), parent: r.Parent, seen: time.Now()}
-		if all, err := readMaps(r.Pid); err == nil && r.Ended.IsZero() {
-			p.own, p.first = all, all
+		p.earlier = w.parents[r.Parent]
+		if p.inherit != nil {
+			w.parents[r.Parent] = p.inherit
 		}
 		w.procs[r.ID] = p
 	}
@@ -107,7 +107,7 @@ func (p *process) classify(pid int32, alive bool) {
 				b.kind = dominant(p.own, start, end)
 			}
 		}
-		inherited := cmp.Or(dominant(p.inherit, start, end), dominant(p.first, start, end))
+		inherited := cmp.Or(dominant(p.inherit, start, end), dominant(p.earlier, start, end))
 		switch {
 		case inherited == "" && p.inherit != nil:
 			b.kind = fresh

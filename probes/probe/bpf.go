@@ -94,8 +94,8 @@ func (l *Losses) Tell(rows Rows, table, reason string, total uint64) {
 	}
 }
 
-// programCost is how long a run of the programs takes: for measureFor of each
-// measureEvery the kernel takes the time, which itself costs some.
+// programCost is how long a run of the programs takes: now and then the kernel
+// takes the time, which itself costs some.
 type programCost struct {
 	stats   io.Closer // open while it does
 	next    time.Time // to begin or to end
@@ -103,8 +103,9 @@ type programCost struct {
 }
 
 const (
+	measureFirst = 200 * time.Millisecond
 	measureFor   = 100 * time.Millisecond
-	measureEvery = time.Second
+	measureEvery = 10 * time.Second // to begin and to cease interrupts all CPUs
 )
 
 func (c *programCost) stop() {
@@ -119,6 +120,8 @@ func (c *programCost) stop() {
 func (p *Programs) Measure(now time.Time) {
 	c := &p.cost
 	switch {
+	case c.next.IsZero():
+		c.next = now.Add(measureFirst)
 	case c.refused || now.Before(c.next):
 	case c.stats != nil:
 		c.stop()
