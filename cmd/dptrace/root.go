@@ -31,7 +31,8 @@ func newRoot() *cobra.Command {
 		Use:   "dptrace",
 		Short: "Find silent bugs in PyTorch data pipelines, with proof",
 		Long: `dptrace watches a PyTorch training and proves what is silently wrong with its
-data pipeline: workers, epochs or ranks that draw the same random numbers.`,
+data pipeline: workers, epochs or ranks that draw the same random numbers,
+memory that workers copy, workers that die, crashes that nobody reports.`,
 		Example: `  dptrace record -- python train.py
   dptrace report`,
 		SilenceErrors: true,

@@ -46,7 +46,7 @@ var needs = []probe.Need{
 	},
 	{
 		Name:  "the hook in Python",
-		Gains: "all rules: rng-duplicate-workers, rng-duplicate-epochs, rng-duplicate-ranks",
+		Gains: "all rules that look inside of the training; worker-killed and swallowed-crash see less",
 		Try: func() probe.Trial {
 			seen, err := trySession("import sys; sys.exit('dptrace_hook' not in sys.modules)")
 			if err != nil {
@@ -57,7 +57,7 @@ var needs = []probe.Need{
 	},
 	{
 		Name:  "torch, seen by the hook",
-		Gains: "all rules: rng-duplicate-workers, rng-duplicate-epochs, rng-duplicate-ranks",
+		Gains: "all rules that look inside of the training; worker-killed and swallowed-crash see less",
 		Try: func() probe.Trial {
 			seen, err := trySession("from torch.utils.data import DataLoader\nfor _ in DataLoader([0, 1]): pass")
 			switch {
