@@ -4,23 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/traces"
 )
-
-// Bytes for people, in units of 1000: 850 KB, 89.2 MB, 712 MB, 8.00 GB.
-func Bytes(n int64) string {
-	switch v := float64(n); {
-	case n < 0:
-		return "-" + Bytes(-n)
-	case v < 999.5e3:
-		return fmt.Sprintf("%.0f KB", v/1e3)
-	case v < 99.95e6:
-		return fmt.Sprintf("%.1f MB", v/1e6)
-	case v < 999.5e6:
-		return fmt.Sprintf("%.0f MB", v/1e6)
-	}
-	return fmt.Sprintf("%.2f GB", float64(n)/1e9)
-}
 
 // Seconds for people.
 func Seconds(s float64) string {
@@ -63,9 +49,9 @@ func Names(extents []traces.Extent) string {
 // What the limit is, in words.
 func (l Limit) What() string {
 	if l.Scope == "cgroup" {
-		return "the " + Bytes(l.Bytes) + " that the control group " + l.Path + " may use"
+		return "the " + finding.Bytes(l.Bytes) + " that the control group " + l.Path + " may use"
 	}
-	return "the " + Bytes(l.Bytes) + " of this machine"
+	return "the " + finding.Bytes(l.Bytes) + " of this machine"
 }
 
 // Class of a container without the module of builtins.

@@ -3,7 +3,6 @@
 package report
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -80,15 +79,4 @@ func ranks(r *analyze.Result) int {
 
 func duration(r *analyze.Result) time.Duration {
 	return time.Duration(r.Timeline.End - r.Timeline.Begin)
-}
-
-// plural is "1 rank", "2 ranks", "2 passes".
-func plural(n int, one string) string {
-	switch {
-	case n == 1:
-		return "1 " + one
-	case strings.HasSuffix(one, "s"):
-		return fmt.Sprintf("%d %ses", n, one)
-	}
-	return fmt.Sprintf("%d %ss", n, one)
 }

@@ -62,7 +62,7 @@ func (p *page) header(r *analyze.Result) {
 		facts = append(facts, "torch "+v)
 	}
 	if len(r.Timeline.Loaders) > 0 {
-		facts = append(facts, plural(ranks(r), "rank"))
+		facts = append(facts, finding.Count(ranks(r), "rank"))
 	}
 	if n := r.Processes.Seen; n > 1 {
 		facts = append(facts, processesSeen(n, r.Processes.KernelOnly))
@@ -89,9 +89,9 @@ func (p *page) header(r *analyze.Result) {
 // processesSeen counts processes, and says how many only the kernel knows.
 func processesSeen(n, kernelOnly int) string {
 	if kernelOnly == 0 {
-		return plural(n, "process")
+		return finding.Count(n, "process")
 	}
-	return fmt.Sprintf("%s (%d too short-lived for all but the kernel)", plural(n, "process"), kernelOnly)
+	return fmt.Sprintf("%s (%d too short-lived for all but the kernel)", finding.Count(n, "process"), kernelOnly)
 }
 
 // loaders has a line for each loader, ranks together.
@@ -102,7 +102,7 @@ func loaders(t *timeline.Timeline) []string {
 			continue // the same one on another rank
 		}
 		workers := int(max(l.First().NumWorkers, 0))
-		lines = append(lines, fmt.Sprintf("%d  %s (%s): %s, %s", l.ID, l.At(), l.Role, plural(workers, "worker"), plural(len(l.Passes), "pass")))
+		lines = append(lines, fmt.Sprintf("%d  %s (%s): %s, %s", l.ID, l.At(), l.Role, finding.Count(workers, "worker"), finding.Count(len(l.Passes), "pass")))
 	}
 	if len(lines) > most {
 		lines = append(lines[:most-1], fmt.Sprintf("and %d more", len(lines)-most+1))
@@ -288,7 +288,7 @@ func numbered(one string, numbers []int) string {
 	case len(numbers) == 1:
 		return fmt.Sprintf("%s %d", one, numbers[0])
 	case len(numbers) > most:
-		return plural(len(numbers), one)
+		return finding.Count(len(numbers), one)
 	}
 	return one + "s " + strings.ReplaceAll(strings.Trim(fmt.Sprint(numbers), "[]"), " ", ", ")
 }

@@ -29,9 +29,9 @@ func (p *pickled) finding() finding.Finding {
 
 func (p *pickled) title() string {
 	w := p.worst
-	title := fmt.Sprintf("%s pickles %s into each of %s", p.methods(), memory.Bytes(w.bytes/int64(max(w.workers, 1))), plural(w.workers, "worker"))
+	title := fmt.Sprintf("%s pickles %s into each of %s", p.methods(), finding.Bytes(w.bytes/int64(max(w.workers, 1))), finding.Count(w.workers, "worker"))
 	if w.workers == 1 {
-		title = fmt.Sprintf("%s pickles %s into its worker", p.methods(), memory.Bytes(w.bytes))
+		title = fmt.Sprintf("%s pickles %s into its worker", p.methods(), finding.Bytes(w.bytes))
 	}
 	switch n := p.times(); {
 	case p.once():
@@ -70,7 +70,7 @@ func (p *pickled) times() int {
 
 func (p *pickled) cost() string {
 	w := p.worst
-	cost := fmt.Sprintf("%s × %s = %s", memory.Bytes(w.bytes/int64(max(w.workers, 1))), plural(w.workers, "worker"), memory.Bytes(w.bytes))
+	cost := fmt.Sprintf("%s × %s = %s", finding.Bytes(w.bytes/int64(max(w.workers, 1))), finding.Count(w.workers, "worker"), finding.Bytes(w.bytes))
 	if w.limited {
 		cost += fmt.Sprintf(" (%s of %s)", memory.Percent(w.limit.Share()), w.limit.What())
 	}
@@ -91,7 +91,7 @@ func (p *pickled) counted() (list []finding.Evidence) {
 			where += fmt.Sprintf(" of rank %d", s.Pass.Loader.Rank())
 		}
 		list = append(list, finding.Evidence{Refs: s.Refs, Text: fmt.Sprintf("%s the main process pickled %s bytes for %s, the dataset (%s) among them. That took %s.",
-			where, duplicate.Number(s.Bytes), plural(s.Workers, "worker"), s.Pass.Loader.First().Dataset, memory.Seconds(s.Pickle.Seconds()))})
+			where, duplicate.Number(s.Bytes), finding.Count(s.Workers, "worker"), s.Pass.Loader.First().Dataset, memory.Seconds(s.Pickle.Seconds()))})
 	}
 	return list
 }
@@ -136,10 +136,10 @@ func (p *pickled) held() []finding.Evidence {
 	if most == 0 {
 		return nil
 	}
-	text := fmt.Sprintf("A worker had %s of memory to itself", memory.Bytes(most))
+	text := fmt.Sprintf("A worker had %s of memory to itself", finding.Bytes(most))
 	if forked, ok := p.forked(); ok {
 		if own := p.m.Own(forked.Pass); own > 0 {
-			text += fmt.Sprintf("; a forked one of loader %d %s", forked.Pass.Loader.ID, memory.Bytes(own))
+			text += fmt.Sprintf("; a forked one of loader %d %s", forked.Pass.Loader.ID, finding.Bytes(own))
 		}
 	}
 	return []finding.Evidence{{Text: text + "."}}

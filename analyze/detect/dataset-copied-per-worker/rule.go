@@ -124,7 +124,7 @@ func (p *pickled) check() finding.Check {
 	switch gap := p.gap(); {
 	case p.certainty > finding.Note:
 		c.Status = finding.Found
-		c.Reason = fmt.Sprintf("%s pickled for %s, in %s", memory.Bytes(p.worst.bytes), plural(p.worst.workers, "worker"), memory.Seconds(p.worst.pickle.Seconds()))
+		c.Reason = fmt.Sprintf("%s pickled for %s, in %s", finding.Bytes(p.worst.bytes), finding.Count(p.worst.workers, "worker"), memory.Seconds(p.worst.pickle.Seconds()))
 	case gap != "":
 		c.Reason = gap
 	case p.group.Everywhere(func(workers int32, _ string) bool { return workers == 0 }):
@@ -138,10 +138,10 @@ func (p *pickled) check() finding.Check {
 	case p.certainty == finding.Note:
 		c.Status, c.Reason = finding.Clean, "no more than a note: persistent workers are sent the dataset once"
 	case !p.worst.limited:
-		c.Reason = fmt.Sprintf("%s were pickled, but how much memory there is is not in the trace", memory.Bytes(p.worst.bytes))
+		c.Reason = fmt.Sprintf("%s were pickled, but how much memory there is is not in the trace", finding.Bytes(p.worst.bytes))
 	default:
 		c.Status = finding.Clean
-		c.Reason = fmt.Sprintf("%s pickled for %s in %s", memory.Bytes(p.worst.bytes), plural(p.worst.workers, "worker"), memory.Seconds(p.worst.pickle.Seconds()))
+		c.Reason = fmt.Sprintf("%s pickled for %s in %s", finding.Bytes(p.worst.bytes), finding.Count(p.worst.workers, "worker"), memory.Seconds(p.worst.pickle.Seconds()))
 	}
 	return c
 }
@@ -168,14 +168,4 @@ func (p *pickled) methods() string {
 	}
 	slices.Sort(all)
 	return strings.Join(all, " and ")
-}
-
-func plural(n int, one string) string {
-	switch {
-	case n == 1:
-		return "1 " + one
-	case strings.HasSuffix(one, "s"):
-		return fmt.Sprintf("%d %ses", n, one)
-	}
-	return fmt.Sprintf("%d %ss", n, one)
 }

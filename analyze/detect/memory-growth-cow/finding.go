@@ -42,20 +42,20 @@ func (c *copies) command() string {
 }
 
 func (c *copies) title() string {
-	workers := plural(len(c.round.Shares()), "worker")
+	workers := finding.Count(len(c.round.Shares()), "worker")
 	names := memory.Names(c.round[0].Ranked())
 	var title string
 	switch {
 	case c.certainty == finding.Proven:
-		title = fmt.Sprintf("%s copy %s: %s in each, %s in all", workers, names, c.each(), memory.Bytes(c.limit.Load))
+		title = fmt.Sprintf("%s copy %s: %s in each, %s in all", workers, names, c.each(), finding.Bytes(c.limit.Load))
 	case c.forecast > 0 && c.projected.Share() >= significant && c.limit.Share() < significant:
-		title = fmt.Sprintf("%s are copying %s: %s so far, %s when they are through", workers, names, memory.Bytes(c.limit.Load), memory.Bytes(c.forecast))
+		title = fmt.Sprintf("%s are copying %s: %s so far, %s when they are through", workers, names, finding.Bytes(c.limit.Load), finding.Bytes(c.forecast))
 	case c.certainty == finding.Likely:
-		title = fmt.Sprintf("%s have %s of %s to themselves, %s each", workers, memory.Bytes(c.limit.Load), names, c.each())
+		title = fmt.Sprintf("%s have %s of %s to themselves, %s each", workers, finding.Bytes(c.limit.Load), names, c.each())
 	case c.limited:
-		title = fmt.Sprintf("%s copied %s of %s, %s of the memory there is", workers, memory.Bytes(c.limit.Load), names, memory.Percent(c.limit.Share()))
+		title = fmt.Sprintf("%s copied %s of %s, %s of the memory there is", workers, finding.Bytes(c.limit.Load), names, memory.Percent(c.limit.Share()))
 	default:
-		title = fmt.Sprintf("%s copied %s of %s", workers, memory.Bytes(c.limit.Load), names)
+		title = fmt.Sprintf("%s copied %s of %s", workers, finding.Bytes(c.limit.Load), names)
 	}
 	if again := c.again(); again != "" {
 		title += ", " + again
@@ -75,10 +75,10 @@ func (c *copies) each() string {
 		}
 		most = max(most, s.Charged)
 	}
-	if a, b := memory.Bytes(least), memory.Bytes(most); float64(least) < 0.9*float64(most) {
+	if a, b := finding.Bytes(least), finding.Bytes(most); float64(least) < 0.9*float64(most) {
 		return a + " to " + b
 	}
-	return memory.Bytes(c.limit.Load / int64(len(c.round.Shares())))
+	return finding.Bytes(c.limit.Load / int64(len(c.round.Shares())))
 }
 
 // again says in how many passes it happened, if workers live for one.
@@ -104,12 +104,12 @@ func (c *copies) again() string {
 
 func (c *copies) cost() string {
 	r := c.round
-	cost := fmt.Sprintf("%s per worker × %s = %s", c.each(), plural(len(r.Shares()), "worker"), memory.Bytes(c.limit.Load))
+	cost := fmt.Sprintf("%s per worker × %s = %s", c.each(), finding.Count(len(r.Shares()), "worker"), finding.Bytes(c.limit.Load))
 	if c.limited {
 		cost += fmt.Sprintf(", %s of %s", memory.Percent(c.limit.Share()), c.limit.What())
 	}
 	if c.forecast > 0 {
-		cost += fmt.Sprintf("; forecast %s", memory.Bytes(c.forecast))
+		cost += fmt.Sprintf("; forecast %s", finding.Bytes(c.forecast))
 		if c.limited {
 			cost += " (" + memory.Percent(c.projected.Share()) + ")"
 		}
@@ -137,7 +137,7 @@ func (c *copies) countedIn(crew *memory.Crew) string {
 	for _, e := range crew.Ranked() {
 		text := fmt.Sprintf("%s (%s, %s items", e.Path, memory.Class(e), duplicate.Number(e.Items))
 		if len(crew.Ranked()) > 1 {
-			text += ", " + memory.Bytes(by[e.Extent])
+			text += ", " + finding.Bytes(by[e.Extent])
 		}
 		what = append(what, text+")")
 	}
@@ -147,7 +147,7 @@ func (c *copies) countedIn(crew *memory.Crew) string {
 			each = append(each, fmt.Sprintf("and %d more", len(crew.Shares)-listed))
 			break
 		}
-		each = append(each, fmt.Sprintf("worker %d %s", s.Number, memory.Bytes(s.Charged)))
+		each = append(each, fmt.Sprintf("worker %d %s", s.Number, finding.Bytes(s.Charged)))
 	}
 	if len(what) == 0 {
 		what = []string{"a container whose name is lost"}
@@ -169,7 +169,7 @@ func (c *copies) countedIn(crew *memory.Crew) string {
 	}
 	text += fmt.Sprintf("%s got pages that nobody else maps: %s (by their own /proc/self/pagemap; new pages are subtracted).", when, strings.Join(each, ", "))
 	if crew.Certain() > 0 {
-		return text + fmt.Sprintf(" Only %s were there when they began: what they have beyond that in all are copies.", memory.Bytes(crew.Present()))
+		return text + fmt.Sprintf(" Only %s were there when they began: what they have beyond that in all are copies.", finding.Bytes(crew.Present()))
 	}
 	return text + " Copied pages look like this, and so do pages that the main process has let go of."
 }
@@ -198,14 +198,14 @@ func (c *copies) curve() []finding.Evidence {
 	if len(crew.Passes) > 1 {
 		var steps []string
 		for _, p := range few(crew.Passes) {
-			steps = append(steps, fmt.Sprintf("%s after pass %d", memory.Bytes(s.At(end(p))), p.Number))
+			steps = append(steps, fmt.Sprintf("%s after pass %d", finding.Bytes(s.At(end(p))), p.Number))
 		}
 		text = fmt.Sprintf("Worker %d had copied %s.", s.Number, duplicate.List(steps))
 	} else if grown := s.Grown(); len(grown) > 1 {
 		var steps []string
 		begin := crew.Passes[0].Begin
 		for _, p := range few(grown) {
-			steps = append(steps, fmt.Sprintf("%s after %s", memory.Bytes(p.Charged), memory.Seconds(max(0, float64(p.TS-begin)/1e9))))
+			steps = append(steps, fmt.Sprintf("%s after %s", finding.Bytes(p.Charged), memory.Seconds(max(0, float64(p.TS-begin)/1e9))))
 		}
 		text = fmt.Sprintf("Worker %d had copied %s.", s.Number, duplicate.List(steps))
 	}
@@ -216,11 +216,11 @@ func (c *copies) curve() []finding.Evidence {
 	switch {
 	case c.forecast > 0:
 		text += fmt.Sprintf("It was still growing, after about %s of %s items; at most %s are there to be copied by each worker.",
-			duplicate.Number(s.Samples), duplicate.Number(crew.Main().Items), memory.Bytes(plateau))
+			duplicate.Number(s.Samples), duplicate.Number(crew.Main().Items), finding.Bytes(plateau))
 	case 10*s.Charged >= 9*plateau:
-		text += fmt.Sprintf("That is all there is: %s.", memory.Bytes(plateau))
+		text += fmt.Sprintf("That is all there is: %s.", finding.Bytes(plateau))
 	default:
-		text += fmt.Sprintf("At most %s are there to be copied by each worker.", memory.Bytes(plateau))
+		text += fmt.Sprintf("At most %s are there to be copied by each worker.", finding.Bytes(plateau))
 	}
 	return []finding.Evidence{{Text: text}}
 }
@@ -265,7 +265,7 @@ func (c *copies) shares() []finding.Evidence {
 		file += max(0, s.NewFile)
 	}
 	return []finding.Evidence{{Text: fmt.Sprintf("What the workers' memory grew by: %s copied, %s new anonymous memory, %s files and shared memory (the latter two between the first and the last look at smaps_rollup).",
-		memory.Bytes(copied), memory.Bytes(anon), memory.Bytes(file))}}
+		finding.Bytes(copied), finding.Bytes(anon), finding.Bytes(file))}}
 }
 
 // rest is what else they copied.
@@ -278,9 +278,9 @@ func (c *copies) rest() []finding.Evidence {
 	if all == 0 {
 		return nil
 	}
-	text := fmt.Sprintf("Not charged to the dataset: %s per worker of other memory that they inherited", memory.Bytes(all/n))
+	text := fmt.Sprintf("Not charged to the dataset: %s per worker of other memory that they inherited", finding.Bytes(all/n))
 	if all-outside > 0 {
-		text += fmt.Sprintf(", of it %s of the objects of other datasets", memory.Bytes((all-outside)/n))
+		text += fmt.Sprintf(", of it %s of the objects of other datasets", finding.Bytes((all-outside)/n))
 	}
 	return []finding.Evidence{{Text: text + ". Modules that were imported before are part of it: the garbage collector writes to their objects."}}
 }
@@ -296,14 +296,14 @@ func (c *copies) limits() []finding.Evidence {
 		l.Usage = -1 // from before the workers were started
 	}
 	if l.Usage >= 0 {
-		text += fmt.Sprintf("; %s of it were in use", memory.Bytes(l.Usage))
+		text += fmt.Sprintf("; %s of it were in use", finding.Bytes(l.Usage))
 	}
 	text += "."
 	if left, rate := l.Bytes-l.Usage, rate(c.round); c.forecast > 0 && l.Usage >= 0 && rate > 0 {
 		if c.forecast-l.Load > left {
-			text += fmt.Sprintf(" At %s per second, as observed, the limit is reached %s after the end of this recording.", memory.Bytes(int64(rate)), memory.Seconds(float64(max(0, left))/rate))
+			text += fmt.Sprintf(" At %s per second, as observed, the limit is reached %s after the end of this recording.", finding.Bytes(int64(rate)), memory.Seconds(float64(max(0, left))/rate))
 		} else {
-			text += fmt.Sprintf(" The forecast adds %s to that, which fits.", memory.Bytes(c.forecast-l.Load))
+			text += fmt.Sprintf(" The forecast adds %s to that, which fits.", finding.Bytes(c.forecast-l.Load))
 		}
 	}
 	return []finding.Evidence{{Text: text, Refs: []finding.Ref{l.Ref}}}
@@ -323,7 +323,7 @@ func (c *copies) parent() []finding.Evidence {
 	if n < noteworthy {
 		return nil
 	}
-	return []finding.Evidence{{Text: fmt.Sprintf("The main process itself wrote to %s of memory after it had forked; to free objects at its end is enough for that. How much of it was copied cannot be told, and it is not part of the numbers above.", memory.Bytes(n))}}
+	return []finding.Evidence{{Text: fmt.Sprintf("The main process itself wrote to %s of memory after it had forked; to free objects at its end is enough for that. How much of it was copied cannot be told, and it is not part of the numbers above.", finding.Bytes(n))}}
 }
 
 func (c *copies) unnamedFinding() finding.Finding {
@@ -339,13 +339,13 @@ func (c *copies) unnamedFinding() finding.Finding {
 			break
 		}
 		refs = append(refs, s.Refs...)
-		each = append(each, fmt.Sprintf("worker %d %s", s.Number, memory.Bytes(s.Outside)))
+		each = append(each, fmt.Sprintf("worker %d %s", s.Number, finding.Bytes(s.Outside)))
 	}
-	f.Title = fmt.Sprintf("%s copy %s of inherited memory that dptrace could not name: %s each", plural(len(shares), "worker"), memory.Bytes(c.nameless.Load), memory.Bytes(c.nameless.Load/n))
+	f.Title = fmt.Sprintf("%s copy %s of inherited memory that dptrace could not name: %s each", finding.Count(len(shares), "worker"), finding.Bytes(c.nameless.Load), finding.Bytes(c.nameless.Load/n))
 	f.Evidence = slices.Concat([]finding.Evidence{{
 		Text: fmt.Sprintf("Of heap and anonymous memory on which no container of the dataset that dptrace can reach lies: %s copied, in several steps with batches in between (counted by the kernel).", strings.Join(each, ", ")), Refs: refs}},
 		c2.limits())
-	f.Cost = fmt.Sprintf("%s per worker × %s = %s, %s of %s", memory.Bytes(c.nameless.Load/n), plural(len(shares), "worker"), memory.Bytes(c.nameless.Load), memory.Percent(c.nameless.Share()), c.nameless.What())
+	f.Cost = fmt.Sprintf("%s per worker × %s = %s, %s of %s", finding.Bytes(c.nameless.Load/n), finding.Count(len(shares), "worker"), finding.Bytes(c.nameless.Load), memory.Percent(c.nameless.Share()), c.nameless.What())
 	f.Fix = "Find what the workers use or write to that the main process has made before: Python objects in containers that are not\nreachable from the dataset's attributes (a C extension, a closure), or arrays that they write to in place."
 	f.Verify = "Record again: " + c.command() + " and see that the report lists " + id + " as clean for this loader."
 	f.NotABugIf = "the workers are meant to have this memory to themselves, such as buffers that they write to."

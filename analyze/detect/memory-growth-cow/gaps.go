@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/memory"
 )
 
@@ -65,7 +66,7 @@ func (c *copies) blindTo(crew *memory.Crew) string {
 	case forked > 0:
 		return fmt.Sprintf("%d of %d workers forked children themselves: what they wrote to after that was copied or only write-protected, which cannot be told apart", forked, all)
 	case other > memory.UnnamedLeast*int64(all) && float64(other) > significant*float64(c.limit.Bytes):
-		return fmt.Sprintf("%s of what the workers inherited became private by smaps_rollup, and it is not the dataset's objects that dptrace can reach; the kernel tier counts what was copied", memory.Bytes(other))
+		return fmt.Sprintf("%s of what the workers inherited became private by smaps_rollup, and it is not the dataset's objects that dptrace can reach; the kernel tier counts what was copied", finding.Bytes(other))
 	}
 	return ""
 }
@@ -78,11 +79,11 @@ func (c *copies) clean() string {
 	case c.certainty != 0:
 		return "no more than a note on " + memory.Names(c.round[0].Ranked())
 	case len(c.round[0].Extents) == 0 && c.round[0].Tier() == memory.Kernel:
-		return fmt.Sprintf("the dataset holds no container of 1,000 Python objects or more; %s copied %s of what else they inherited", plural(workers, "worker"), memory.Bytes(outside))
+		return fmt.Sprintf("the dataset holds no container of 1,000 Python objects or more; %s copied %s of what else they inherited", finding.Count(workers, "worker"), finding.Bytes(outside))
 	case len(c.round[0].Extents) == 0:
 		return "the dataset holds no container of 1,000 Python objects or more"
 	}
-	return fmt.Sprintf("%s copied %s of the dataset's objects", plural(workers, "worker"), memory.Bytes(c.limit.Load))
+	return fmt.Sprintf("%s copied %s of the dataset's objects", finding.Count(workers, "worker"), finding.Bytes(c.limit.Load))
 }
 
 // others is what the workers copied that is not their dataset's: in all, and of
@@ -93,11 +94,4 @@ func (c *copies) others() (all, outside int64) {
 		outside += s.Outside + s.Rest
 	}
 	return
-}
-
-func plural(n int, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %ss", n, one)
 }

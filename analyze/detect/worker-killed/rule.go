@@ -118,19 +118,9 @@ func (o *outcome) check() finding.Check {
 		c.Reason = fmt.Sprintf("%s: %s", of(len(o.unknown), o.workers), strings.Join(slices.Compact(o.unknown), "; "))
 	default:
 		c.Status = finding.Clean
-		c.Reason = fmt.Sprintf("%s, none died before it was asked to stop", plural(o.workers, "worker"))
+		c.Reason = fmt.Sprintf("%s, none died before it was asked to stop", finding.Count(o.workers, "worker"))
 	}
 	return c
-}
-
-func plural(n int, one string) string {
-	switch {
-	case n == 1:
-		return "1 " + one
-	case strings.HasSuffix(one, "s"), strings.HasSuffix(one, "ch"):
-		return fmt.Sprintf("%d %ses", n, one)
-	}
-	return fmt.Sprintf("%d %ss", n, one)
 }
 
 // of is "1 of 4 workers".

@@ -157,7 +157,7 @@ var cases = []struct {
 		s.oomKills(s.Now()+second, 5)
 		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Killed. ")
 		s.End("1")
-	}, "proven|control group /job may use 2.0 GB|rose from 4 to 5|marked pid 102|memory-growth-cow", "host"},
+	}, "proven|control group /job may use 2.15 GB|rose from 4 to 5|marked pid 102|memory-growth-cow", "host"},
 	{"oom, machine", "kernel", func(s *scene) {
 		s.oomKills(s.begin, 4)
 		s.Add(3, traces.Signal{Signal: 9, Code: 128}, traces.Oom{Comm: "python3"})
@@ -165,13 +165,13 @@ var cases = []struct {
 		s.oomKills(s.Now()+second, 4)
 		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Killed. ")
 		s.End("1")
-	}, "proven|the machine was out of memory|the machine has 64.0 GB", "/job may use"},
+	}, "proven|the machine was out of memory|the machine has 68.72 GB", "/job may use"},
 	{"oom, by the counter alone", "hook", func(s *scene) {
 		s.oomKills(s.begin, 4)
 		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Killed. ")
 		s.oomKills(s.Now()+second, 5)
 		s.End("1")
-	}, "proven|SIGKILL by the out-of-memory killer, control group /job may use 2.0 GB|exactly 1 process", "kernel tier"},
+	}, "proven|SIGKILL by the out-of-memory killer, control group /job may use 2.15 GB|exactly 1 process", "kernel tier"},
 	{"oom, more kills than deaths", "hook", func(s *scene) {
 		s.oomKills(s.begin, 4)
 		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Killed. ")
