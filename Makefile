@@ -31,11 +31,13 @@ test-go: ## the Go tests: analysis, traces, recorder, command line; no torch nee
 
 # Names of tools/torch-env; empty: the one Python that tools/find-torch finds.
 PYTHONS ?=
+# Parts of names of tests; empty: all.
+TESTS ?=
 test-python: ## the hook's own tests; PYTHONS="torch1.13 torch2.15-py3.11" names interpreters to make and use
 	@for name in $(or $(PYTHONS),here); do \
 		if [ $$name = here ]; then python=$$(tools/find-torch); else python=$$(tools/torch-env $$name); fi || exit 1; \
 		echo "hook's tests with $$python"; \
-		$$python shim/python/tests/run.py || exit 1; \
+		$$python shim/python/tests/run.py $(TESTS) || exit 1; \
 	done
 
 test-e2e: build ## whole programs on real torch: what is found, what is left alone, that nothing changes
