@@ -9,7 +9,7 @@ var deathCases = []tierCase{
 	{name: "killed by a third process", command: "python worker.py kill", code: 1,
 		hook: "worker-killed proven SIGKILL", kernel: "worker-killed proven SIGKILL sent by (sh)"},
 	{name: "terminated by a third process", command: "python worker.py term", code: 1,
-		hook: "worker-killed cannot-tell SIGTERM", kernel: "worker-killed proven SIGTERM sent by (sh)"},
+		hook: "worker-killed cannot-tell", kernel: "worker-killed proven SIGTERM sent by (sh)"},
 	{name: "SIGSEGV", command: "python worker.py segv", code: 1,
 		hook: "worker-killed proven SIGSEGV", kernel: "worker-killed proven SIGSEGV"},
 	{name: "SIGBUS of a file", command: "python worker.py bus", code: 1,
