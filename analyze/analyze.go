@@ -8,12 +8,18 @@ import (
 
 	"github.com/dptrace/dptrace/analyze/detect"
 	copied "github.com/dptrace/dptrace/analyze/detect/dataset-copied-per-worker"
+	idle "github.com/dptrace/dptrace/analyze/detect/idle-workers"
+	one "github.com/dptrace/dptrace/analyze/detect/last-batch-size-1"
 	cow "github.com/dptrace/dptrace/analyze/detect/memory-growth-cow"
+	repeats "github.com/dptrace/dptrace/analyze/detect/order-repeats"
 	epochs "github.com/dptrace/dptrace/analyze/detect/rng-duplicate-epochs"
 	ranks "github.com/dptrace/dptrace/analyze/detect/rng-duplicate-ranks"
 	workers "github.com/dptrace/dptrace/analyze/detect/rng-duplicate-workers"
+	noepoch "github.com/dptrace/dptrace/analyze/detect/sampler-no-set-epoch"
 	crash "github.com/dptrace/dptrace/analyze/detect/swallowed-crash"
+	uneven "github.com/dptrace/dptrace/analyze/detect/uneven-shards"
 	killed "github.com/dptrace/dptrace/analyze/detect/worker-killed"
+	wronglen "github.com/dptrace/dptrace/analyze/detect/wrong-len"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
@@ -25,6 +31,12 @@ var Rules = []detect.Rule{
 	workers.Rule,
 	epochs.Rule,
 	ranks.Rule,
+	noepoch.Rule,
+	repeats.Rule,
+	uneven.Rule,
+	wronglen.Rule,
+	one.Rule,
+	idle.Rule,
 	cow.Rule,
 	copied.Rule,
 	killed.Rule,

@@ -237,14 +237,32 @@ func (p *page) waits(r *analyze.Result) {
 	p.entry(0, summaryColumn, bold, "waiting", text)
 }
 
+// line is rules that say the same of the same loaders.
+type line struct {
+	reason  string
+	rules   []string
+	loaders []int
+}
+
+// perRule joins the lines of one rule: its reasons are left out.
+func perRule(lines []*line) (joined []*line) {
+	for _, l := range lines {
+		i := slices.IndexFunc(joined, func(m *line) bool { return m.rules[0] == l.rules[0] })
+		if i < 0 {
+			joined = append(joined, &line{l.reason, []string{l.rules[0]}, slices.Clone(l.loaders)})
+			continue
+		}
+		joined[i].loaders = append(joined[i].loaders, l.loaders...)
+	}
+	for _, l := range joined {
+		slices.Sort(l.loaders)
+	}
+	return joined
+}
+
 // checks lists what has one status: rules with the same reason for the same
 // loaders share a line.
 func (p *page) checks(label string, status finding.Status, all []finding.Check) {
-	type line struct {
-		reason  string
-		rules   []string
-		loaders []int
-	}
 	var byRule []*line
 	for _, c := range all {
 		if c.Status != status {
@@ -257,14 +275,23 @@ func (p *page) checks(label string, status finding.Status, all []finding.Check) 
 		}
 		byRule[i].loaders = append(byRule[i].loaders, c.Loader)
 	}
-	var lines []*line
-	for _, l := range byRule {
-		i := slices.IndexFunc(lines, func(m *line) bool { return m.reason == l.reason && slices.Equal(m.loaders, l.loaders) })
-		if i < 0 {
-			lines = append(lines, l)
-		} else {
-			lines[i].rules = append(lines[i].rules, l.rules...)
+	together := func(all []*line) (lines []*line) {
+		for _, l := range all {
+			i := slices.IndexFunc(lines, func(m *line) bool { return m.reason == l.reason && slices.Equal(m.loaders, l.loaders) })
+			if i < 0 {
+				lines = append(lines, l)
+			} else if !slices.Contains(lines[i].rules, l.rules[0]) {
+				lines[i].rules = append(lines[i].rules, l.rules...)
+			}
 		}
+		return lines
+	}
+	lines := together(byRule)
+	if status == finding.Clean && len(lines) > most { // what is right may be short
+		for _, l := range byRule {
+			l.reason = "see --format json for how much was compared"
+		}
+		lines = together(perRule(byRule))
 	}
 	s := green
 	if status != finding.Clean {

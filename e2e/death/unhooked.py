@@ -8,7 +8,7 @@ import sys
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-code = ("import torch; " if "torch" in sys.argv else "") + "import time; time.sleep(1.5)"
+code = ("import torch; " if "torch" in sys.argv else "") + "import time; time.sleep(4)"
 if "isolated" in sys.argv:
     child = subprocess.Popen([sys.executable, "-I", "-c", code])
 else:

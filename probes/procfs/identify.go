@@ -9,7 +9,12 @@ import (
 	"github.com/dptrace/dptrace/probes/probe"
 )
 
-const maxCmdline = 4096 // bytes, as in traces.Process
+const (
+	maxCmdline = 4096 // bytes, as in traces.Process
+	// In its first seconds a Python imports torch, if it does at all: what ends
+	// soon after must have been looked at in between.
+	importing = 20 * time.Second
+)
 
 // identify writes a row when a process is first seen, when it has called exec,
 // and when it is clear that the hook could not load in it.
@@ -29,7 +34,11 @@ func (w *watcher) identify(p *process, st probe.Stat, now time.Time) {
 	}
 	// Soon at first, then ever more rarely: torch may be imported late.
 	p.judgements++
-	p.nextJudge = now.Add(min(time.Second/4<<p.judgements, time.Minute))
+	wait := min(time.Second/4<<p.judgements, time.Minute)
+	if now.Sub(p.seen) < importing {
+		wait = min(wait, time.Second)
+	}
+	p.nextJudge = now.Add(wait)
 	w.judge(p, st)
 }
 

@@ -1,0 +1,21 @@
+package one_test
+
+import (
+	"testing"
+
+	"github.com/dptrace/dptrace/analyze"
+	"github.com/dptrace/dptrace/analyze/detect/detecttest"
+	one "github.com/dptrace/dptrace/analyze/detect/last-batch-size-1"
+	"github.com/dptrace/dptrace/analyze/finding"
+	"github.com/dptrace/dptrace/traces"
+)
+
+func TestRecorded(t *testing.T) {
+	detecttest.Golden(t, one.Rule.ID, func(run *traces.Run) ([]finding.Finding, []finding.Check, error) {
+		result, err := analyze.Run(run)
+		if err != nil {
+			return nil, nil, err
+		}
+		return result.Findings, result.Checks, nil
+	})
+}
