@@ -28,6 +28,8 @@ const (
 	slowPause  = time.Second            // once the run is older than startTime
 	startTime  = 5 * time.Second
 
+	longest = 3 * time.Second // between two rounds that cost next to nothing
+
 	// What the rounds may cost, as a share of one core.
 	roundShare = 0.001
 	// head start: a short run is looked at often, whatever it costs.
@@ -63,6 +65,11 @@ func (w *watcher) watch(ctx context.Context) error {
 			if next = now.Add(w.pause()); next.Before(affordable) {
 				next = affordable
 			}
+			// What is new is found by its parent only while both are there: so long
+			// at most, or so long that a round is a thirtieth of the time.
+			if latest := now.Add(max(longest, 30*time.Since(now))); latest.Before(next) {
+				next = latest
+			}
 		}
 		w.measure(now)
 		w.sample(now)
@@ -95,6 +102,11 @@ func (w *watcher) round(now time.Time) {
 // news looks at the processes that another probe has seen begin or end since
 // the last look.
 func (w *watcher) news(now time.Time) {
+	for _, p := range w.procs {
+		if p.python && !p.judged && p.gone.IsZero() && !now.Before(p.nextJudge) {
+			w.tend(p, now) // it may end before the next round
+		}
+	}
 	for _, known := range w.Procs.Alive() {
 		p := w.procs[known.Pid]
 		switch {
