@@ -98,6 +98,7 @@ var cases = []struct {
 	{"fewer batches than workers", played{shares: [][]int{{1, 1, 0}}}, "cannot-tell", []string{"fewer batches than workers"}},
 	{"one batch for each of the others", played{shares: [][]int{{1, 1, 1, 0}}}, "cannot-tell", nil},
 	{"not used to its end: it may be slow", played{shares: [][]int{{4, 4, 0}}, leave: true}, "cannot-tell", []string{"to its end"}},
+	{"nothing was delivered", played{shares: [][]int{{0, 0}}, leave: true}, "cannot-tell", []string{"to its end", "not:no workers"}},
 	{"not watched", played{shares: [][]int{{4, 4, 0}}, off: true}, "cannot-tell", []string{"could not be watched"}},
 	{"killed", played{shares: [][]int{{4, 4, 0}}, killed: true}, "cannot-tell", nil},
 	{"its rows are missing", played{shares: [][]int{{4, 4, 4}}, unseen: true}, "cannot-tell", []string{"not in the trace"}},

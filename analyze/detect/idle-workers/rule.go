@@ -74,7 +74,7 @@ type verdict struct {
 // look at one pass that came to its end: then each worker has said that it has
 // no more.
 func (v *verdict) look(pass *timeline.Pass) {
-	if len(pass.Workers) == 0 || pass.Workers[0].Number < 0 || pass.Delivered == 0 {
+	if len(pass.Workers) == 0 || pass.Workers[0].Number < 0 {
 		return
 	}
 	v.workers = max(v.workers, len(pass.Workers))
@@ -132,8 +132,10 @@ func (v *verdict) check() finding.Check {
 		c.Status, c.Reason = finding.Found, v.summary()
 	case gap != "":
 		c.Reason = gap
-	case v.workers == 0:
+	case v.workers == 0 && v.group.Loaders[0].First().NumWorkers <= 0:
 		c.Status, c.Reason = finding.Clean, "no workers"
+	case v.workers == 0:
+		c.Reason = "no pass was used to its end"
 	case v.judged == 0 && v.few > 0:
 		c.Reason = "fewer batches than workers, or one for each"
 	case v.judged == 0 && v.open > 0:
