@@ -21,22 +21,17 @@ const MinWords = 2
 // Group is one loader on all ranks that have it.
 type Group struct {
 	ID      int
-	Loaders []*timeline.Loader // by rank
+	Loaders timeline.Ranks
 	Draws   map[*timeline.Loader][]*streams.Draws
 }
 
 // Groups sorts draws by loader.
 func Groups(t *timeline.Timeline, draws []*streams.Draws) []*Group {
 	var groups []*Group
-	for _, l := range t.Loaders { // sorted by ID
-		if len(groups) == 0 || groups[len(groups)-1].ID != l.ID {
-			groups = append(groups, &Group{ID: l.ID, Draws: map[*timeline.Loader][]*streams.Draws{}})
-		}
-		g := groups[len(groups)-1]
-		g.Loaders = append(g.Loaders, l)
-	}
 	byID := map[int]*Group{}
-	for _, g := range groups {
+	for _, ranks := range t.ByLoader() {
+		g := &Group{ID: ranks.ID(), Loaders: ranks, Draws: map[*timeline.Loader][]*streams.Draws{}}
+		groups = append(groups, g)
 		byID[g.ID] = g
 	}
 	for _, d := range draws {

@@ -36,7 +36,7 @@ const described = 4
 func (r *Report) Finding(text Text) finding.Finding {
 	loader := r.Group.Loaders[0]
 	f := finding.Finding{Rule: r.Rule, DP: r.DP, Certainty: Best(r.Hits), Title: text.Title, Cost: text.Cost, NotABugIf: text.NotABugIf, Proof: "hook",
-		Loader: finding.Loader{ID: r.Group.ID, At: loader.At(), Role: string(r.Group.Role())}}
+		Loader: finding.Loader{ID: r.Group.ID, At: loader.At(), Role: string(r.Group.Loaders.Role())}}
 	for i, h := range r.Hits {
 		if i == described && len(r.Hits) > described+1 {
 			f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("%d more generators: %s", len(r.Hits)-i, List(names(r.Hits[i:])))})
@@ -48,27 +48,8 @@ func (r *Report) Finding(text Text) finding.Finding {
 		f.Evidence = append(f.Evidence, finding.Evidence{Text: why})
 	}
 	f.Fix = r.fix()
-	f.Verify = "Record again: " + r.command() + " and see that the report lists " + r.Rule + " as clean for this loader."
+	f.Verify = r.Timeline.Verify(r.Rule)
 	return f
-}
-
-// Role of a loader that may have several ranks.
-func (g *Group) Role() timeline.Role {
-	role := timeline.Unknown
-	for _, l := range g.Loaders {
-		if l.Role == timeline.Train || role == timeline.Unknown {
-			role = l.Role
-		}
-	}
-	return role
-}
-
-func (r *Report) command() string {
-	command := "python ..."
-	if len(r.Timeline.Command) > 0 {
-		command = strings.Join(r.Timeline.Command, " ")
-	}
-	return "dptrace record -- " + command
 }
 
 func names(hits []*Hit) []string {

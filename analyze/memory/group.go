@@ -7,7 +7,7 @@ import (
 // Group is one loader on all ranks that have it.
 type Group struct {
 	ID      int
-	Loaders []*timeline.Loader // by rank
+	Loaders timeline.Ranks
 	Rounds  []Round
 }
 
@@ -17,18 +17,17 @@ type Round []*Crew
 // Groups sorts the loaders of a timeline.
 func (m *Memory) Groups(t *timeline.Timeline) []*Group {
 	var groups []*Group
-	for _, l := range t.Loaders { // sorted by ID, then rank
-		if len(groups) == 0 || groups[len(groups)-1].ID != l.ID {
-			groups = append(groups, &Group{ID: l.ID})
-		}
-		g := groups[len(groups)-1]
-		g.Loaders = append(g.Loaders, l)
-		for i, crew := range m.Crews(l) {
-			if i == len(g.Rounds) {
-				g.Rounds = append(g.Rounds, nil)
+	for _, ranks := range t.ByLoader() {
+		g := &Group{ID: ranks.ID(), Loaders: ranks}
+		for _, l := range ranks {
+			for i, crew := range m.Crews(l) {
+				if i == len(g.Rounds) {
+					g.Rounds = append(g.Rounds, nil)
+				}
+				g.Rounds[i] = append(g.Rounds[i], crew)
 			}
-			g.Rounds[i] = append(g.Rounds[i], crew)
 		}
+		groups = append(groups, g)
 	}
 	return groups
 }
@@ -90,17 +89,6 @@ func (r Round) Ranks() []int {
 		}
 	}
 	return ranks
-}
-
-// Role of a loader that may have several ranks.
-func (g *Group) Role() timeline.Role {
-	role := timeline.Unknown
-	for _, l := range g.Loaders {
-		if l.Role == timeline.Train || role == timeline.Unknown {
-			role = l.Role
-		}
-	}
-	return role
 }
 
 // Passes of the loader that delivered anything, of the rank with the most.

@@ -7,14 +7,13 @@ import (
 	"maps"
 
 	"github.com/dptrace/dptrace/analyze/detect"
-	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
 )
 
 // Facts is what the rules need.
 var Facts = &detect.Facts{
 	Name:  "orders",
-	Needs: []string{"pass", "batch_put", "rng_slot", "rng_state"},
+	Needs: []string{"pass", "batch_put"},
 	New:   func() detect.Accumulator { return &Orders{parts: map[*traces.Part]*part{}} },
 }
 
@@ -29,26 +28,15 @@ type Orders struct {
 type part struct {
 	begins    map[passKey]traces.Pass
 	sequences map[passKey]*Sequence
-	roles     map[slotKey]string
-	draws     map[drawKey]bool
 }
 
 type passKey struct{ proc, loader, pass uint32 }
-
-type slotKey struct{ proc, slot uint32 }
-
-// drawKey is a slot that a fetch of a worker in a pass drew from.
-type drawKey struct {
-	slotKey
-	loader, pass uint32
-	worker       int32
-}
 
 // Add takes the rows of one batch.
 func (o *Orders) Add(b traces.Batch) {
 	p := o.parts[b.Part]
 	if p == nil {
-		p = &part{begins: map[passKey]traces.Pass{}, sequences: map[passKey]*Sequence{}, roles: map[slotKey]string{}, draws: map[drawKey]bool{}}
+		p = &part{begins: map[passKey]traces.Pass{}, sequences: map[passKey]*Sequence{}}
 		o.parts[b.Part] = p
 	}
 	switch rows := b.Rows.(type) {
@@ -69,36 +57,8 @@ func (o *Orders) Add(b traces.Batch) {
 			}
 			s.add(r)
 		}
-	case []traces.RngSlot:
-		for i := range rows {
-			p.roles[slotKey{rows[i].Proc, rows[i].Slot}] = rows[i].Role
-		}
-	case []traces.RngState:
-		for i := range rows {
-			if r := &rows[i]; r.When == "after" {
-				p.draws[drawKey{slotKey{r.Proc, r.Slot}, r.Loader, r.Pass, r.Worker}] = true
-			}
-		}
 	}
 }
 
 // Merge takes over what was collected from other parts.
 func (o *Orders) Merge(other detect.Accumulator) { maps.Copy(o.parts, other.(*Orders).parts) }
-
-// Random tells in which passes a fetch drew random numbers that can decide what
-// is at an index: all but those of transforms and of collate functions.
-func (o *Orders) Random(t *timeline.Timeline) map[*timeline.Pass]bool {
-	out := map[*timeline.Pass]bool{}
-	for tp, p := range o.parts {
-		for k := range p.draws {
-			switch p.roles[k.slotKey] {
-			case "transform", "collate", "order":
-				continue
-			}
-			if w := t.Worker(tp, k.proc, k.loader, k.pass, k.worker); w != nil {
-				out[w.Pass] = true
-			}
-		}
-	}
-	return out
-}

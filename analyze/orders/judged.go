@@ -31,18 +31,6 @@ type Pass struct {
 // Samples is how many the loop was given.
 func (p *Pass) Samples() int { return p.read.samples }
 
-// Batches is how many the loop was given.
-func (p *Pass) Batches() int { return p.read.batches }
-
-// All tells whether the pass went to its end.
-func (p *Pass) All() bool { return p.all }
-
-// Straight tells whether the order was 0, 1, 2, ...
-func (p *Pass) Straight() bool { return p.read.straight }
-
-// Digest of the order of a pass.
-func (p *Pass) Digest() string { return fmt.Sprintf("%016x", p.read.digest[0]) }
-
 // Refs are the rows where the pass begins.
 func (p *Pass) Refs() []finding.Ref {
 	part := p.Loader.Process.Part.Name
@@ -52,8 +40,8 @@ func (p *Pass) Refs() []finding.Ref {
 // Group is one loader on all ranks that have it.
 type Group struct {
 	ID      int
-	Loaders []*timeline.Loader // by rank
-	Ranks   []*Rank            // the same
+	Loaders timeline.Ranks // by rank
+	Ranks   []*Rank        // the same
 }
 
 // Rank is the passes of one rank.
@@ -71,13 +59,12 @@ type Rank struct {
 // Groups are the loaders.
 func (o *Orders) Groups(t *timeline.Timeline) []*Group {
 	var groups []*Group
-	for _, l := range t.Loaders { // sorted by ID
-		if len(groups) == 0 || groups[len(groups)-1].ID != l.ID {
-			groups = append(groups, &Group{ID: l.ID})
+	for _, ranks := range t.ByLoader() {
+		g := &Group{ID: ranks.ID(), Loaders: ranks}
+		for _, l := range ranks {
+			g.Ranks = append(g.Ranks, o.rank(l))
 		}
-		g := groups[len(groups)-1]
-		g.Loaders = append(g.Loaders, l)
-		g.Ranks = append(g.Ranks, o.rank(l))
+		groups = append(groups, g)
 	}
 	return groups
 }
@@ -95,26 +82,9 @@ func (g *Group) Everywhere(is func(*Rank) bool) bool {
 // Somewhere tells whether a rank is so.
 func (g *Group) Somewhere(is func(*Rank) bool) bool { return slices.ContainsFunc(g.Ranks, is) }
 
-// Role of the loader: train, if it is on any rank.
-func (g *Group) Role() timeline.Role {
-	role := g.Loaders[0].Role
-	for _, l := range g.Loaders {
-		if l.Role == timeline.Train {
-			role = l.Role
-		}
-	}
-	return role
-}
-
 // Gap says what is missing of what the rules read.
 func (g *Group) Gap(t *timeline.Timeline) string {
-	var gaps []string
-	for _, l := range g.Loaders {
-		if gap := t.Losses(l, Tables); gap != "" && !slices.Contains(gaps, gap) {
-			gaps = append(gaps, gap)
-		}
-	}
-	return strings.Join(gaps, "; ")
+	return g.Loaders.Distinct(func(l *timeline.Loader) string { return t.Losses(l, Tables) })
 }
 
 func (o *Orders) rank(l *timeline.Loader) *Rank {
@@ -270,16 +240,7 @@ func (g *Group) RankNames(ranks []int) string {
 
 // Loader of a finding.
 func (g *Group) Loader() finding.Loader {
-	return finding.Loader{ID: g.ID, At: g.Loaders[0].At(), Role: string(g.Role())}
-}
-
-// Verify says how to see that a fix worked.
-func Verify(t *timeline.Timeline, rule string) string {
-	command := "python ..."
-	if len(t.Command) > 0 {
-		command = strings.Join(t.Command, " ")
-	}
-	return "Record again: dptrace record -- " + command + " and see that the report lists " + rule + " as clean for this loader."
+	return finding.Loader{ID: g.ID, At: g.Loaders[0].At(), Role: string(g.Loaders.Role())}
 }
 
 // Nothing says why no two orders of a loader could be compared, or "" if some

@@ -29,7 +29,6 @@ type mark struct {
 	digest           [2]uint64 // of the indices in their order; where batches end does not count
 	descents         int       // how often an index is smaller than the one before
 	distinct         int       // indices, counted up to Enough
-	straight         bool      // 0, 1, 2, ...
 }
 
 // marksKept is how many beginnings of a pass are kept: 32 lose less than 1/16
@@ -40,7 +39,7 @@ const marksKept = 32
 const headKept = 6
 
 func newSequence(r *traces.BatchPut) *Sequence {
-	return &Sequence{stride: 1, put: r.Seq, now: mark{straight: true, digest: [2]uint64{0x243f6a8885a308d3, 0x13198a2e03707344}}}
+	return &Sequence{stride: 1, put: r.Seq, now: mark{digest: [2]uint64{0x243f6a8885a308d3, 0x13198a2e03707344}}}
 }
 
 func (s *Sequence) add(r *traces.BatchPut) {
@@ -66,7 +65,6 @@ func (s *Sequence) add(r *traces.BatchPut) {
 		if m.samples > 0 && i < s.last {
 			m.descents++
 		}
-		m.straight = m.straight && i == int64(m.samples)
 		s.last = i
 		if len(s.head) < headKept {
 			s.head = append(s.head, i)

@@ -280,7 +280,7 @@ func (p *page) checks(label string, status finding.Status, all []finding.Check) 
 			i := slices.IndexFunc(lines, func(m *line) bool { return m.reason == l.reason && slices.Equal(m.loaders, l.loaders) })
 			if i < 0 {
 				lines = append(lines, l)
-			} else if !slices.Contains(lines[i].rules, l.rules[0]) {
+			} else {
 				lines[i].rules = append(lines[i].rules, l.rules...)
 			}
 		}

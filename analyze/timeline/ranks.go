@@ -3,6 +3,7 @@ package timeline
 import (
 	"cmp"
 	"slices"
+	"strings"
 )
 
 // Relation is what is known about two ranks.
@@ -136,4 +137,44 @@ func (t *Timeline) number() {
 		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Process.Rank, b.Process.Rank))
 	})
 	t.Loaders = all
+}
+
+// Ranks is one loader on all ranks that have it, by rank.
+type Ranks []*Loader
+
+// ByLoader is the loaders, those that are one together.
+func (t *Timeline) ByLoader() (all []Ranks) {
+	for _, l := range t.Loaders { // sorted by ID, then rank
+		if n := len(all); n > 0 && all[n-1].ID() == l.ID {
+			all[n-1] = append(all[n-1], l)
+		} else {
+			all = append(all, Ranks{l})
+		}
+	}
+	return all
+}
+
+// ID is the same on all ranks.
+func (r Ranks) ID() int { return r[0].ID }
+
+// Role is train if the loader trains on any rank, else what is known of it.
+func (r Ranks) Role() Role {
+	role := Unknown
+	for _, l := range r {
+		if l.Role == Train || role == Unknown {
+			role = l.Role
+		}
+	}
+	return role
+}
+
+// Distinct joins what is said of the loader on its ranks: each thing once.
+func (r Ranks) Distinct(say func(*Loader) string) string {
+	var all []string
+	for _, l := range r {
+		if text := say(l); text != "" && !slices.Contains(all, text) {
+			all = append(all, text)
+		}
+	}
+	return strings.Join(all, "; ")
 }

@@ -28,7 +28,7 @@ type watcher struct {
 	blocks   *ebpf.Map
 	procs    map[uint32]*process // by the ID of the kernel side
 	finished map[uint32]bool
-	parents  map[uint32][]region // what they had mapped when they forked last
+	parents  map[uint32]forker // what they had mapped when they forked last
 	losses   probe.Losses
 	began    time.Duration // CPU time of the thread before
 	keys     []cowBlock    // for read
@@ -47,7 +47,7 @@ func start(r *probe.Recording) (probe.Watch, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &watcher{Recording: r, programs: programs, blocks: programs.Maps[cowMapBlocks], procs: map[uint32]*process{}, finished: map[uint32]bool{}, parents: map[uint32][]region{}}
+	w := &watcher{Recording: r, programs: programs, blocks: programs.Maps[cowMapBlocks], procs: map[uint32]*process{}, finished: map[uint32]bool{}, parents: map[uint32]forker{}}
 	return w.watch, nil
 }
 

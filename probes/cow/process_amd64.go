@@ -25,10 +25,14 @@ type process struct {
 	changed int // blocks that were not yet written so
 	next    time.Time
 	own     []region // its mappings as of the last look; nil: never read
-	inherit []region // those of its parent soon after the fork; nil: not known
-	earlier []region // those of its parent when it forked another one before: it may have unmapped some since
-	parent  uint32
-	seen    time.Time
+	forker
+}
+
+// forker is what the parent of a process had mapped.
+type forker struct {
+	inherit []region // soon after the fork; nil: not known
+	earlier []region // when it forked others before: it may have unmapped some since
+	read    time.Time
 }
 
 // block is 2 MiB of a process.
@@ -45,32 +49,29 @@ func (b *block) pages() uint32 { return b.User + b.Kernel }
 func (w *watcher) of(r probe.Relative) *process {
 	p := w.procs[r.ID]
 	if p == nil {
-		p = &process{blocks: map[uint64]*block{}, inherit: w.parentMaps(r), parent: r.Parent, seen: time.Now()}
-		p.earlier = w.parents[r.Parent]
-		if p.inherit != nil {
-			w.parents[r.Parent] = p.inherit
-		}
+		p = &process{blocks: map[uint64]*block{}, forker: w.forkerOf(r.Parent)}
 		w.procs[r.ID] = p
 	}
 	return p
 }
 
-func (w *watcher) parentMaps(r probe.Relative) []region {
-	// Workers that are started together have one parent, and these mappings in common.
-	for _, p := range w.procs {
-		if p.inherit != nil && p.parent == r.Parent && time.Since(p.seen) < lookEvery {
-			return p.inherit
-		}
+// forkerOf reads the mappings of a process that has just forked. Children that
+// are forked together have them in common.
+func (w *watcher) forkerOf(id uint32) forker {
+	known := w.parents[id]
+	if known.inherit != nil && time.Since(known.read) < lookEvery {
+		return known
 	}
-	parent, ok := w.Kin.Of(r.Parent)
+	parent, ok := w.Kin.Of(id)
 	if !ok || !parent.Ended.IsZero() {
-		return nil
+		return forker{earlier: known.inherit}
 	}
 	all, err := readMaps(parent.Pid)
 	if err != nil {
-		return nil
+		return forker{earlier: known.inherit}
 	}
-	return all
+	w.parents[id] = forker{inherit: all, earlier: known.inherit, read: time.Now()}
+	return w.parents[id]
 }
 
 func (p *process) count(number uint64, n cowPages) {

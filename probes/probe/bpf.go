@@ -55,8 +55,8 @@ func (p *Programs) Close() {
 	p.Collection.Close()
 }
 
-// Counter reads a global counter of the programs; several are summed up by
-// index. 0 if there is none of that name.
+// Counter reads a global counter of the programs, or an array of them. into
+// stays as it is if there is none of that name.
 func (p *Programs) Counter(name string, into any) {
 	if v := p.Variables[name]; v != nil {
 		_ = v.Get(into) // of the right size: bpf2go has checked it

@@ -124,8 +124,8 @@ func (w *watcher) executed(e processEvent, x *processExecEvent) {
 			row.Kind = "python"
 		}
 		row.Hook = "idle"
-		if flag := probe.Isolating(args); flag != "" {
-			row.Hook, row.Note, off = "off", "started with "+flag+", which ignores PYTHONPATH", true
+		if why := probe.Obstacle(args, "", w.Hook); why != "" { // its environment is not known
+			row.Hook, row.Note, off = "off", why, true
 		}
 	}
 	if w.Procs.IfUnhooked(r.Pid, r.Start, func() { w.Rows.Append(row) }) && off && known {

@@ -2,7 +2,6 @@ package copied
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/dptrace/dptrace/analyze/duplicate"
@@ -13,16 +12,12 @@ import (
 
 func (p *pickled) finding() finding.Finding {
 	l := p.group.Loaders[0]
-	f := finding.Finding{Rule: id, Certainty: p.certainty, Loader: finding.Loader{ID: p.group.ID, At: l.At(), Role: string(p.group.Role())}, Proof: "hook"}
+	f := finding.Finding{Rule: id, Certainty: p.certainty, Loader: finding.Loader{ID: p.group.ID, At: l.At(), Role: string(p.group.Loaders.Role())}, Proof: "hook"}
 	f.Title, f.Cost = p.title(), p.cost()
 	f.Evidence = append(p.counted(), p.started()...)
 	f.Evidence = append(f.Evidence, p.held()...)
 	f.Fix = p.fix()
-	command := "python ..."
-	if len(p.t.Command) > 0 {
-		command = strings.Join(p.t.Command, " ")
-	}
-	f.Verify = "Record again: dptrace record -- " + command + " and see that the report lists " + id + " as clean for this loader."
+	f.Verify = p.t.Verify(id)
 	f.NotABugIf = "each worker has to have its own copy, to change it."
 	return f
 }

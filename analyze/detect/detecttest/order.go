@@ -17,7 +17,6 @@ type Walk struct {
 	Anew         bool                       // a DataLoader object for each pass
 	Generator    bool                       // was given
 	Unended      bool                       // the last pass has no end row: the program ends in it
-	Draws        string                     // role of a generator that each fetch draws from; "" none
 	Order        func(pass int) []int64     // of the samples
 	Epoch        func(pass int) int64       // nil: no such attribute
 	Optimizer    func(pass int) uint32      // that steps; nil: number 1 in all passes; 0: none
@@ -53,9 +52,6 @@ func (p *Process) Walk(w Walk) {
 	}
 	if w.Batch == 0 {
 		w.Batch = 8
-	}
-	if w.Draws != "" {
-		p.Run.Add(p.Proc, traces.RngSlot{Slot: 900, Path: "somewhere.rng", Kind: "pcg64", Role: w.Draws})
 	}
 	recorded := uint32(0)
 	for pass := range w.Passes {
@@ -105,9 +101,6 @@ func (w *Walk) play(p *Process, pass int, recorded uint32) {
 		if stop > 0 && batch >= stop { // prefetched
 			batch++
 			continue
-		}
-		if w.Draws != "" {
-			r.Add(p.Proc, traces.RngState{Slot: 900, Loader: n, Pass: recorded, Worker: -1, Window: uint32(batch), When: "after", Raw: []byte{byte(batch)}})
 		}
 		r.Add(p.Proc, traces.BatchFetch{Loader: n, Pass: recorded, Worker: -1, Batch: uint32(batch), Window: uint32(batch), Samples: int32(w.Batch)})
 		next("ok")

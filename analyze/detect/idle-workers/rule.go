@@ -6,7 +6,6 @@ package idle
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/dptrace/dptrace/analyze/deliveries"
 	"github.com/dptrace/dptrace/analyze/detect"
@@ -145,7 +144,7 @@ func (v *verdict) check() finding.Check {
 	case len(v.idle) > 0:
 		c.Status, c.Reason = finding.Clean, "no more than a note: "+v.summary()
 	default:
-		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s, each delivered samples in %s", plural(v.workers, "worker"), plural(v.judged, "pass"))
+		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s, each delivered samples in %s", finding.Count(v.workers, "worker"), finding.Count(v.judged, "pass"))
 	}
 	return c
 }
@@ -154,7 +153,7 @@ func (v *verdict) summary() string {
 	s := v.idle[0]
 	where := duplicate.Of(len(v.idle), v.judged, "pass")
 	if len(v.group.Loaders) > 1 {
-		where += " of " + plural(len(v.group.Loaders), "rank")
+		where += " of " + finding.Count(len(v.group.Loaders), "rank")
 	}
 	return fmt.Sprintf("%d of %d workers in %s", len(s.idle), len(s.pass.Workers), where)
 }
@@ -168,7 +167,7 @@ func (v *verdict) finding() finding.Finding {
 		verb = " deliver"
 	}
 	f.Title = fmt.Sprintf("%s%s nothing: %s", duplicate.Upper(duplicate.Ints("worker", s.idle)), verb, v.summary())
-	f.Cost = fmt.Sprintf("%s load for %d; the idle ones are started, and hold their copy of the dataset, for nothing", plural(len(s.busy), "worker"), len(s.pass.Workers))
+	f.Cost = fmt.Sprintf("%s load for %d; the idle ones are started, and hold their copy of the dataset, for nothing", finding.Count(len(s.busy), "worker"), len(s.pass.Workers))
 	for i, s := range v.idle {
 		if i == shown && len(v.idle) > shown+1 {
 			f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("%d more passes like these.", len(v.idle)-i)})
@@ -194,7 +193,7 @@ func (v *verdict) describe(s share) finding.Evidence {
 		counts = append(counts, fmt.Sprintf("worker %d %d", w.Number, v.fetches[w].Batches))
 	}
 	refs := []finding.Ref{{Part: s.pass.Loader.Process.Part.Name, Table: "batch_next", Seq: v.d.Of(s.pass).Last}}
-	text := fmt.Sprintf("%s, which came to its end after %s: batches of %s; %s none, and not one sample", where, plural(s.pass.Delivered, "batch"), duplicate.List(counts), duplicate.Ints("worker", s.idle))
+	text := fmt.Sprintf("%s, which came to its end after %s: batches of %s; %s none, and not one sample", where, finding.Count(s.pass.Delivered, "batch"), duplicate.List(counts), duplicate.Ints("worker", s.idle))
 	if v.group.Loaders[0].First().DropLast {
 		text += " that made a whole batch (drop_last=True)"
 	}
@@ -214,14 +213,4 @@ DataLoader(..., num_workers=%d)
 info = torch.utils.data.get_worker_info()
 for sample in itertools.islice(samples, info.id, None, info.num_workers):
     yield sample`, l.At(), least, l.First().Dataset)
-}
-
-func plural(n int, one string) string {
-	switch {
-	case n == 1:
-		return "1 " + one
-	case strings.HasSuffix(one, "s"), strings.HasSuffix(one, "ch"):
-		return fmt.Sprintf("%d %ses", n, one)
-	}
-	return fmt.Sprintf("%d %ss", n, one)
 }

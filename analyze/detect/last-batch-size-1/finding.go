@@ -102,11 +102,11 @@ func (v *verdict) title(list []lone) string {
 	where := duplicate.Of(len(passes), len(all), "pass")
 	switch {
 	case leftOver && dropped:
-		return fmt.Sprintf("Training on batches of one sample: %s, left over or short of samples, in %s", plural(len(list), "batch"), where)
+		return fmt.Sprintf("Training on batches of one sample: %s, left over or short of samples, in %s", finding.Count(len(list), "batch"), where)
 	case dropped:
-		return fmt.Sprintf("Training on batches of one sample: %s lost all other samples in the fetch, in %s", plural(len(list), "batch"), where)
+		return fmt.Sprintf("Training on batches of one sample: %s lost all other samples in the fetch, in %s", finding.Count(len(list), "batch"), where)
 	case len(list) > len(passes):
-		return fmt.Sprintf("Training on batches of one sample: %s left over at the ends of %s", plural(len(list), "batch"), where)
+		return fmt.Sprintf("Training on batches of one sample: %s left over at the ends of %s", finding.Count(len(list), "batch"), where)
 	}
 	return fmt.Sprintf("Training on one sample: the last batch of %s has no other", where)
 }
@@ -118,9 +118,9 @@ func (v *verdict) cost(list []lone) string {
 			steps++
 		}
 	}
-	cost := plural(len(list), "batch") + " of one sample"
+	cost := finding.Count(len(list), "batch") + " of one sample"
 	if steps > 0 {
-		cost = fmt.Sprintf("%s on one sample each, in place of %s", plural(steps, "optimizer step"), v.others(list))
+		cost = fmt.Sprintf("%s on one sample each, in place of %s", finding.Count(steps, "optimizer step"), v.others(list))
 	}
 	return cost + ". A BatchNorm in training mode normalises it by itself: no signal is left where it has one value per channel (torch raises an error there), and its running statistics take it in as a whole batch"
 }
@@ -212,14 +212,4 @@ func another(sampler string) string {
 		return ". Without shuffle=True it is the same sample in each pass"
 	}
 	return ""
-}
-
-func plural(n int, one string) string {
-	switch {
-	case n == 1:
-		return "1 " + one
-	case strings.HasSuffix(one, "s"), strings.HasSuffix(one, "ch"):
-		return fmt.Sprintf("%d %ses", n, one)
-	}
-	return fmt.Sprintf("%d %ss", n, one)
 }

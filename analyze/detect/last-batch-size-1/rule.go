@@ -232,10 +232,10 @@ func (v *verdict) check() finding.Check {
 	gap := v.group.Gap(v.Timeline, deliveries.Tables)
 	switch {
 	case v.certainty > finding.Note:
-		c.Status, c.Reason = finding.Found, fmt.Sprintf("%s of one sample, of %d", plural(len(v.surest()), "batch"), v.batches)
+		c.Status, c.Reason = finding.Found, fmt.Sprintf("%s of one sample, of %d", finding.Count(len(v.surest()), "batch"), v.batches)
 	case gap != "":
 		c.Reason = gap
-	case v.group.Role() == timeline.Eval:
+	case v.group.Loaders.Role() == timeline.Eval:
 		c.Status, c.Reason = finding.Clean, "an evaluation: nothing is learned from a small batch"
 	case o.BatchSize == 1:
 		c.Status, c.Reason = finding.Clean, "batch_size=1 is what was asked for"
@@ -246,15 +246,15 @@ func (v *verdict) check() finding.Check {
 	case v.alone > 0 && v.batches == v.alone:
 		c.Reason = "one batch a pass: there is no last one"
 	case v.unseen > 0:
-		c.Reason = fmt.Sprintf("whether the loop trained on %s of one sample, the last it asked for, is not in the trace", plural(v.unseen, "batch"))
+		c.Reason = fmt.Sprintf("whether the loop trained on %s of one sample, the last it asked for, is not in the trace", finding.Count(v.unseen, "batch"))
 	case v.passed > 0:
-		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s of one sample, which the loop has passed over", plural(v.passed, "batch"))
+		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s of one sample, which the loop has passed over", finding.Count(v.passed, "batch"))
 	case v.ended == 0:
 		c.Reason = "no pass was used to its end, where the last batch is"
 	case v.hidden || v.least == 0:
 		c.Reason = "how many samples the batches had is not in the trace"
 	default:
-		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s, the smallest of %s", plural(v.batches, "batch"), plural(v.least, "sample"))
+		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s, the smallest of %s", finding.Count(v.batches, "batch"), finding.Count(v.least, "sample"))
 	}
 	return c
 }

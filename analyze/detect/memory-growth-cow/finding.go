@@ -13,7 +13,7 @@ import (
 
 func (c *copies) base(certainty finding.Certainty) finding.Finding {
 	l := c.group.Loaders[0]
-	return finding.Finding{Rule: id, Certainty: certainty, Loader: finding.Loader{ID: c.group.ID, At: l.At(), Role: string(c.group.Role())}, Proof: proof(c.round)}
+	return finding.Finding{Rule: id, Certainty: certainty, Loader: finding.Loader{ID: c.group.ID, At: l.At(), Role: string(c.group.Loaders.Role())}, Proof: proof(c.round)}
 }
 
 func proof(r memory.Round) string {
@@ -28,17 +28,9 @@ func (c *copies) finding() finding.Finding {
 	f.Title, f.Cost = c.title(), c.cost()
 	f.Evidence = slices.Concat(c.counted(), c.curve(), c.why(), c.shares(), c.rest(), c.limits(), c.parent())
 	f.Fix = c.fix()
-	f.Verify = "Record again: " + c.command() + " and see that the report lists " + id + " as clean for this loader."
+	f.Verify = c.t.Verify(id)
 	f.NotABugIf = "this much memory for the workers is planned for."
 	return f
-}
-
-func (c *copies) command() string {
-	command := "python ..."
-	if len(c.t.Command) > 0 {
-		command = strings.Join(c.t.Command, " ")
-	}
-	return "dptrace record -- " + command
 }
 
 func (c *copies) title() string {
@@ -347,7 +339,7 @@ func (c *copies) unnamedFinding() finding.Finding {
 		c2.limits())
 	f.Cost = fmt.Sprintf("%s per worker × %s = %s, %s of %s", finding.Bytes(c.nameless.Load/n), finding.Count(len(shares), "worker"), finding.Bytes(c.nameless.Load), memory.Percent(c.nameless.Share()), c.nameless.What())
 	f.Fix = "Find what the workers use or write to that the main process has made before: Python objects in containers that are not\nreachable from the dataset's attributes (a C extension, a closure), or arrays that they write to in place."
-	f.Verify = "Record again: " + c.command() + " and see that the report lists " + id + " as clean for this loader."
+	f.Verify = c.t.Verify(id)
 	f.NotABugIf = "the workers are meant to have this memory to themselves, such as buffers that they write to."
 	return f
 }

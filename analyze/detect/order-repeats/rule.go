@@ -139,7 +139,7 @@ func (j *judged) finding() finding.Finding {
 	f.Evidence = append(orders.Evidence(j.repeats), j.why()...)
 	f.Cost = orders.Cost(j.training, j.repeats)
 	f.Fix = j.fix()
-	f.Verify = orders.Verify(j.t, id)
+	f.Verify = j.t.Verify(id)
 	f.NotABugIf = j.excuse()
 	return f
 }

@@ -32,7 +32,7 @@ func twins(s *streams.Streams, g *duplicate.Group) (findings []finding.Finding) 
 			return append(findings, finding.Finding{
 				Rule: id, DP: "DP1", Certainty: finding.Note,
 				Title:     fmt.Sprintf("%s give each worker the same random numbers", duplicate.List(both)),
-				Loader:    finding.Loader{ID: g.ID, At: l.At(), Role: string(g.Role())},
+				Loader:    finding.Loader{ID: g.ID, At: l.At(), Role: string(g.Loaders.Role())},
 				Evidence:  []finding.Evidence{{Text: fmt.Sprintf("In %s, %s outputs are the same.", duplicate.Who(p.First, p.Second), duplicate.Outputs(list[0], p.Words)), Refs: duplicate.Refs(p)}},
 				Cost:      duplicate.Outputs(list[0], p.Words) + " numbers were drawn from both",
 				Fix:       "Seed them differently, if they are not meant to agree.",

@@ -123,7 +123,7 @@ for epoch in range(first_epoch, epochs):
     %s.set_epoch(epoch)
     for batch in loader:
         ...`, j.rank.Loader.At(), orders.Sampler(o))
-	f.Verify = orders.Verify(j.t, id)
+	f.Verify = j.t.Verify(id)
 	f.NotABugIf = "every pass is meant to be in the very same order."
 	if j.certainty < finding.Proven {
 		f.NotABugIf = j.excuse()

@@ -20,7 +20,7 @@ func (r *run) finding(g []*crashed) finding.Finding {
 		Title:     r.title(g),
 		Cost:      cost(c.Process),
 		Fix:       r.fix(c),
-		Verify:    "Record again: " + r.command() + " and see that its exit code is not 0 when this process crashes, or that it no longer does.",
+		Verify:    "Record again: " + r.t.RecordAgain() + " and see that its exit code is not 0 when this process crashes, or that it no longer does.",
 		NotABugIf: "the caller expects this process to fail and deals with it.",
 	}
 	for i, c := range g {
@@ -235,14 +235,6 @@ func (r *run) hidden(c *crashed) finding.Evidence {
 		text += " No process of the run iterated a DataLoader or stepped an optimizer."
 	}
 	return finding.Evidence{Text: text, Refs: refs}
-}
-
-func (r *run) command() string {
-	command := "python ..."
-	if len(r.t.Command) > 0 {
-		command = strings.Join(r.t.Command, " ")
-	}
-	return "dptrace record -- " + command
 }
 
 // fix is the line that the caller lacks: the caller's command line says in

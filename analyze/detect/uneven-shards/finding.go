@@ -17,7 +17,7 @@ func (v *verdict) finding() finding.Finding {
 	f := v.group.Finding(v.Timeline, id, dp)
 	f.Certainty = s.certainty
 	n := s.pass.Delivered
-	f.Title = fmt.Sprintf("%s out of data after %s of pass %d, rank %d is left alone with more", duplicate.Upper(v.ended()), plural(n, "batch"), s.pass.Number, s.left.Rank())
+	f.Title = fmt.Sprintf("%s out of data after %s of pass %d, rank %d is left alone with more", duplicate.Upper(v.ended()), finding.Count(n, "batch"), s.pass.Number, s.left.Rank())
 	f.Cost = fmt.Sprintf("the training stops at step %d; %s", s.left.Process.Steps, v.unused())
 	var counts []string
 	var refs []finding.Ref
@@ -32,7 +32,7 @@ func (v *verdict) finding() finding.Finding {
 	}
 	f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("Batches delivered in pass %d: %s.", s.pass.Number, duplicate.List(counts)), Refs: refs})
 	f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("Optimizer steps in all: rank %d %d, rank %d %d. Rank %d began no other pass; rank %d stopped in pass %d after %s: it %s.",
-		s.ended.Rank(), s.ended.Process.Steps, s.left.Rank(), s.left.Process.Steps, s.ended.Rank(), s.left.Rank(), s.last.Number, plural(s.last.Delivered, "batch"), s.how)})
+		s.ended.Rank(), s.ended.Process.Steps, s.left.Rank(), s.left.Process.Steps, s.ended.Rank(), s.left.Rank(), s.last.Number, finding.Count(s.last.Delivered, "batch"), s.how)})
 	if v.Relation(s.ended.Process, s.left.Process) == timeline.Peers {
 		f.Evidence = append(f.Evidence, finding.Evidence{Text: "The gradients of these ranks are reduced together (DDP or FSDP): no rank can finish a step alone."})
 	} else {
@@ -88,9 +88,9 @@ func (v *verdict) matching(l *timeline.Loader) *timeline.Pass {
 func (v *verdict) unused() string {
 	s := v.worst
 	if n := s.longer.Delivered - s.pass.Delivered; n > 1 || s.longer.Exhausted {
-		return fmt.Sprintf("rank %d had at least %s more than rank %d in pass %d", s.left.Rank(), plural(n, "batch"), s.ended.Rank(), s.pass.Number)
+		return fmt.Sprintf("rank %d had at least %s more than rank %d in pass %d", s.left.Rank(), finding.Count(n, "batch"), s.ended.Rank(), s.pass.Number)
 	}
-	return fmt.Sprintf("what rank %d has beyond %s is never used", s.left.Rank(), plural(s.pass.Delivered, "batch"))
+	return fmt.Sprintf("what rank %d has beyond %s is never used", s.left.Rank(), finding.Count(s.pass.Delivered, "batch"))
 }
 
 func (v *verdict) fix() string {
@@ -121,14 +121,4 @@ for epoch in range(epochs):
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
 	return line
-}
-
-func plural(n int, one string) string {
-	switch {
-	case n == 1:
-		return "1 " + one
-	case strings.HasSuffix(one, "s"), strings.HasSuffix(one, "ch"):
-		return fmt.Sprintf("%d %ses", n, one)
-	}
-	return fmt.Sprintf("%d %ss", n, one)
 }

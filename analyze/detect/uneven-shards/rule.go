@@ -129,7 +129,7 @@ func (v *verdict) compare(a, b *timeline.Loader) {
 		}
 		s := &starved{ended: short.Loader, left: long.Loader, pass: short, longer: long, last: v.last(long.Loader)}
 		if v.excuse == "" {
-			v.excuse = fmt.Sprintf("in pass %d rank %d had %s and rank %d %d", short.Number, short.Loader.Rank(), plural(short.Delivered, "batch"), long.Loader.Rank(), long.Delivered)
+			v.excuse = fmt.Sprintf("in pass %d rank %d had %s and rank %d %d", short.Number, short.Loader.Rank(), finding.Count(short.Delivered, "batch"), long.Loader.Rank(), long.Delivered)
 		}
 		if s.certainty = v.sure(s); s.certainty > 0 {
 			v.pairs = append(v.pairs, s)
@@ -236,10 +236,10 @@ func (v *verdict) check() finding.Check {
 			gap = g
 		}
 	}
-	role := v.group.Role()
+	role := v.group.Loaders.Role()
 	switch {
 	case v.worst != nil:
-		c.Status, c.Reason = finding.Found, fmt.Sprintf("rank %d ended in pass %d after %s, rank %d had %d", v.worst.ended.Rank(), v.worst.pass.Number, plural(v.worst.pass.Delivered, "batch"),
+		c.Status, c.Reason = finding.Found, fmt.Sprintf("rank %d ended in pass %d after %s, rank %d had %d", v.worst.ended.Rank(), v.worst.pass.Number, finding.Count(v.worst.pass.Delivered, "batch"),
 			v.worst.left.Rank(), v.worst.longer.Delivered)
 	case gap != "":
 		c.Reason = gap
@@ -252,7 +252,7 @@ func (v *verdict) check() finding.Check {
 	case v.compared == 0:
 		c.Reason = "one rank"
 	default:
-		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%d ranks, as many batches on each in %s", len(v.ranks), plural(v.compared, "pass"))
+		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%d ranks, as many batches on each in %s", len(v.ranks), finding.Count(v.compared, "pass"))
 	}
 	return c
 }

@@ -27,7 +27,7 @@ const id = "worker-killed"
 var tables = []string{"process", "exit", "loader", "pass", "worker", "batch_next", "exception", "signal", "oom"}
 
 func judge(_ detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	for _, ranks := range byID(t.Loaders) {
+	for _, ranks := range t.ByLoader() {
 		o := look(t, ranks)
 		checks = append(checks, o.check())
 		if len(o.deaths) > 0 {
@@ -37,22 +37,10 @@ func judge(_ detect.Accumulator, t *timeline.Timeline) (findings []finding.Findi
 	return findings, checks
 }
 
-// byID puts the loaders together that are one on several ranks.
-func byID(loaders []*timeline.Loader) (groups [][]*timeline.Loader) {
-	for _, l := range loaders {
-		if n := len(groups); n > 0 && groups[n-1][0].ID == l.ID {
-			groups[n-1] = append(groups[n-1], l)
-		} else {
-			groups = append(groups, []*timeline.Loader{l})
-		}
-	}
-	return groups
-}
-
 // outcome is what became of the workers of one loader.
 type outcome struct {
 	t       *timeline.Timeline
-	loaders []*timeline.Loader // its ranks
+	loaders timeline.Ranks
 	workers int
 	deaths  []*death // in the order of time
 	unknown []string // why it is not known of some workers, once for each
@@ -67,7 +55,7 @@ type death struct {
 	certainty finding.Certainty
 }
 
-func look(t *timeline.Timeline, ranks []*timeline.Loader) *outcome {
+func look(t *timeline.Timeline, ranks timeline.Ranks) *outcome {
 	o := &outcome{t: t, loaders: ranks}
 	for _, l := range ranks {
 		for _, life := range l.Lives {

@@ -19,10 +19,10 @@ func (o *outcome) finding() finding.Finding {
 	f := finding.Finding{
 		Rule: id, Certainty: first.certainty, Proof: proof(first),
 		Title:     o.title(why),
-		Loader:    finding.Loader{ID: l.ID, At: l.At(), Role: string(o.role())},
+		Loader:    finding.Loader{ID: l.ID, At: l.At(), Role: string(o.loaders.Role())},
 		Cost:      o.cost(first),
 		Fix:       o.fix(first, why),
-		Verify:    "Record again: " + o.command() + " and see that the report lists " + id + " as clean for this loader.",
+		Verify:    o.t.Verify(id),
 		NotABugIf: "somebody stopped this worker on purpose, and the training is made to lose workers.",
 	}
 	for i, d := range o.deaths {
@@ -63,16 +63,6 @@ func (o *outcome) title(c cause) string {
 }
 
 func lower(s string) string { return strings.ToLower(s[:1]) + s[1:] }
-
-func (o *outcome) role() timeline.Role {
-	role := timeline.Unknown
-	for _, l := range o.loaders {
-		if l.Role == timeline.Train || role == timeline.Unknown {
-			role = l.Role
-		}
-	}
-	return role
-}
 
 // pass is the worker's share of the pass in which it died.
 func (d *death) pass() *timeline.Worker {
@@ -258,12 +248,4 @@ func (o *outcome) cost(d *death) string {
 		parts = append(parts, "its process went on and ended with exit code 0")
 	}
 	return strings.Join(parts, "; ")
-}
-
-func (o *outcome) command() string {
-	command := "python ..."
-	if len(o.t.Command) > 0 {
-		command = strings.Join(o.t.Command, " ")
-	}
-	return "dptrace record -- " + command
 }

@@ -14,13 +14,8 @@ def of(process):
     popen = process.__dict__.get("_popen")
     if popen is None:
         return ""
-    if popen.returncode is not None:  # somebody has waited for it already
+    if status(process) is not None:
         return "no"
-    try:
-        if os.waitid(os.P_PID, popen.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
-            return "no"
-    except ChildProcessError:  # the fork server's child, or SIGCHLD is ignored
-        pass
     try:
         with open("/proc/%d/stat" % popen.pid, "rb") as f:
             fields = f.read().rpartition(b") ")[2].split()
