@@ -1,7 +1,6 @@
 package traces
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -40,8 +39,12 @@ type Part struct {
 	BootID string // parts with the same one share a clock
 	Sealed bool   // the recorder ended in good order; without it the recording was cut
 
+	// When it was recorded, in nanoseconds since 1970; 0 not known.
+	Started, Ended int64
+
 	segments map[string][]segmentFiles // by table, in their order
 	rows     map[string]uint64         // of each table, as counted by the writer; nil where it was not sealed
+	clock    int64                     // nanoseconds since 1970 at 0 of the monotonic clock, if Started is known
 }
 
 // ProblemKind says in one word what is wrong.
@@ -108,18 +111,31 @@ type segmentFiles struct {
 	data, idx bool
 }
 
-// Open opens the folders NAME.dptrace as one run. Errors wrap ErrNotATrace,
-// ErrEmpty, ErrNewer, ErrUnreadable, or what the file system says.
+// Open opens the folders NAME.dptrace as one run; a part that lies in two of
+// them counts once. Errors wrap ErrNotATrace, ErrEmpty, ErrNewer, ErrUnreadable,
+// or what the file system says. Of several folders those that are empty or
+// unreadable are parts that were cut, unless all are.
 func Open(paths ...string) (*Run, error) {
 	if len(paths) == 0 {
 		return nil, fmt.Errorf("open trace: no path: %w", ErrNotATrace)
 	}
 	r := &Run{known: map[problemKey]bool{}}
+	var bad error
+	var blank []*Part
 	for _, path := range paths {
-		if err := r.open(path); err != nil {
+		switch err := r.open(path); {
+		case errors.Is(err, ErrEmpty) || errors.Is(err, ErrUnreadable):
+			bad = fmt.Errorf("open trace %s: %w", path, err)
+			blank = append(blank, &Part{Name: filepath.Base(filepath.Clean(path)), Dir: path, Trace: path})
+		case err != nil:
 			return nil, fmt.Errorf("open trace %s: %w", path, err)
 		}
 	}
+	if len(r.Parts) == 0 {
+		return nil, bad
+	}
+	r.once()
+	r.Parts = append(r.Parts, blank...)
 	return r, nil
 }
 
@@ -245,17 +261,12 @@ func (r *Run) openPart(p *Part) (ok bool, err error) {
 	}
 	readErr := r.eachOf(p, tableOfName["meta"], func(b Batch) error {
 		for _, m := range b.Rows.([]Meta) {
-			switch m.Key {
-			case "sealed":
-				p.Sealed = m.Value == "yes"
-			case "rows":
-				var rows map[string]uint64
-				if json.Unmarshal([]byte(m.Value), &rows) == nil {
-					p.rows = rows
-				}
-			}
+			p.note(m)
 		}
 		return nil
 	})
+	if !p.Sealed && p.Started > 0 {
+		p.Ended = r.lastSign(p)
+	}
 	return true, errors.Join(err, readErr)
 }

@@ -74,9 +74,17 @@ type Loader struct {
 	Generator       bool   `col:"generator"`        // DataLoader(generator=...) was given
 	Collate         string `col:"collate"`          // qualified name of collate_fn
 	WorkerInit      string `col:"worker_init"`      // "" none
-	File            string `col:"file"`             // where DataLoader(...) was called, outside torch
+	File            string `col:"file"`             // where DataLoader(...) was called, outside torch and the libraries that make loaders for a program (Lightning, accelerate, WebDataset and such)
 	Line            int32  `col:"line"`             // in File
 	Stack           string `col:"stack"`            // up to 8 callers "file:line", innermost first, joined by \n
+	DatasetID       uint32 `col:"dataset_id"`       // Dataset.Dataset of the same process; 0: of an older trace, or put together of others: batch_put.ids names the samples
+	SamplerID       uint32 `col:"sampler_id"`       // from 1 in its process: the object whose class is Sampler; 0 not known
+	Samplers        string `col:"samplers"`         // classes from the batch sampler inwards, each with its nearest base of torch's or torchdata's if it is not of theirs: "accelerate.data_loader.BatchSamplerShard(torch.utils.data.sampler.BatchSampler) > ..."
+	Shuffle         string `col:"shuffle"`          // of a distributed sampler: yes, no; "" no such attribute
+	Replacement     string `col:"replacement"`      // of a sampler: yes, no; "" no such attribute
+	SamplerTotal    int64  `col:"sampler_total"`    // total_size of a distributed sampler: samples of all ranks, padding included; 0 not known
+	Batched         string `col:"batched"`          // a fetch is of a list of samples: yes; of one (batch_size=None): no; "" of an older trace
+	LenAsked        int64  `col:"len_asked"`        // what len() of an IterableDataset gave when the program asked for the loader's; 0: it did not
 }
 
 // Pass is the begin or end of one iteration of a loader.
@@ -89,6 +97,7 @@ type Pass struct {
 	SamplerEpoch int64  `col:"sampler_epoch"` // at begin; -1: no such attribute
 	End          string `col:"end"`           // at end: exhausted, dropped (break), error
 	Delivered    uint32 `col:"delivered"`     // batches, at end
+	LenAsked     int64  `col:"len_asked"`     // Loader.LenAsked, at end
 }
 
 // Worker is the begin, readiness or end of one worker process or thread.
@@ -118,6 +127,7 @@ type BatchPut struct {
 	First   uint32  `col:"first"`   // position of Indices[0] in the batch
 	Indices []int64 `col:"indices"` // of samples in the dataset
 	Keys    string  `col:"keys"`    // instead of Indices where they are no integers: at most 256 bytes
+	IDs     []int64 `col:"ids"`     // of the same samples in the datasets that the loader's is put together of (torch's Subset and ConcatDataset): Dataset.Dataset << 40 | index there; empty: Loader.DatasetID << 40 | Indices
 }
 
 // BatchFetch is one fetch: a window of a worker, or of the main process
@@ -181,6 +191,85 @@ type RngState struct {
 	DurNS  int64  `col:"dur_ns"` // time since the row before it in this slot, or of the fetch: bounds how much can have been drawn
 }
 
+// Dataset is a dataset that samples come from: of a loader, or inside of torch's
+// Subset and ConcatDataset, which are no datasets here.
+type Dataset struct {
+	Head
+	Dataset uint32 `col:"dataset"` // from 1 in its process, never reused: one for each object
+	Class   string `col:"class"`   // qualified name
+	Length  int64  `col:"length"`  // samples; -1 unknown
+}
+
+// Attribute is a value that hangs on a dataset, a transform or a collate
+// function, at one moment. Of persistent workers: scalars as each pass begins,
+// in their parent and in the workers (only those that have changed since the
+// row before, of the same process). Of runs of several ranks: scalars and
+// containers of the dataset, once.
+type Attribute struct {
+	Head
+	Loader    uint32 `col:"loader"`    // as in BatchFetch
+	Pass      uint32 `col:"pass"`      // as in BatchFetch
+	Worker    int32  `col:"worker"`    // number in its pass; -1 the main process
+	When      string `col:"when"`      // iter (the parent, as a pass begins), fetch (a worker, before its first fetch of the pass), rank (the parent, at the first pass of a run of several ranks)
+	Dataset   uint32 `col:"dataset"`   // at rank: Dataset.Dataset; else 0
+	Path      string `col:"path"`      // as the program names it: dataset.epoch
+	Class     string `col:"class"`     // of the value; "" (iter, fetch): there is no such scalar any more
+	Value     string `col:"value"`     // of a scalar, as repr gives it, at most 64 bytes; "" a container
+	Items     int64  `col:"items"`     // of a container: items, or bytes of an array; else 0
+	Whole     bool   `col:"whole"`     // the digests are of all items; else of some, spread evenly
+	Ordered   []byte `col:"ordered"`   // BLAKE2b-128 of the items in their order; empty: not taken
+	Unordered []byte `col:"unordered"` // of the items in a canonical order: equal for permutations; empty: not taken
+	Read      string `col:"read"`      // the code that fetches names the attribute: yes, no; "" not known
+	File      string `col:"file"`      // the line that assigns it, if there is exactly one; else ""
+	Line      int32  `col:"line"`      // in File
+}
+
+// Digest is what some samples of a fetch contain, as they left the dataset,
+// before they were collated. Which ones: as far as time allows, the first 32 of
+// each worker and pass whole, then positions (of an IterableDataset) or indices
+// that are multiples of a power of two. FORMAT.md, "Digests", says of what.
+type Digest struct {
+	Head
+	Loader    uint32  `col:"loader"`    // as in BatchFetch
+	Pass      uint32  `col:"pass"`      // as in BatchFetch
+	Worker    int32   `col:"worker"`    // as in BatchFetch
+	Batch     uint32  `col:"batch"`     // as in BatchFetch
+	Window    uint32  `col:"window"`    // as in BatchFetch
+	Positions []int64 `col:"positions"` // of each sample among those of its worker in this pass, from 0
+	Indices   []int64 `col:"indices"`   // in the dataset; empty: an IterableDataset, or keys that are no integers
+	Kinds     []byte  `col:"kinds"`     // of each sample: 1 all of its content went into Contents, 2 chunks of it, +4 there is next to nothing in it (all bytes equal), +8 Metas is of strings too, +16 Metas is of integers only, +32 some of it could not be read and is left out
+	Contents  []byte  `col:"contents"`  // of each sample: BLAKE2b-128
+	Metas     []byte  `col:"metas"`     // of each sample: BLAKE2b-128 of its strings and integers alone, which augmentation leaves as they are; zeros: it has none
+}
+
+// Leftover is samples of an IterableDataset that a worker had taken when it
+// came to the end, and that drop_last dropped.
+type Leftover struct {
+	Head
+	Loader  uint32 `col:"loader"`  // as in BatchFetch
+	Pass    uint32 `col:"pass"`    // as in BatchFetch
+	Worker  int32  `col:"worker"`  // as in BatchFetch
+	Samples int32  `col:"samples"` // dropped
+}
+
+// Opened is a data file that a process of the run has opened for reading:
+// regular files outside of the system's and of Python's folders.
+type Opened struct {
+	Head          // proc: which
+	Path   string `col:"path"`   // absolute; "" (proc 0): all opens of files beyond the first 4,096 of each process
+	Count  uint64 `col:"count"`  // how often so far; 0 not known
+	Source string `col:"source"` // fd (seen in /proc/PID/fd), kernel (its tracepoint)
+}
+
+// SetEpoch is a call of set_epoch of a distributed sampler.
+type SetEpoch struct {
+	Head
+	SamplerID uint32 `col:"sampler_id"` // Loader.SamplerID of the same process
+	Epoch     int64  `col:"epoch"`      // that was set
+	File      string `col:"file"`       // who called, outside torch
+	Line      int32  `col:"line"`       // in File
+}
+
 // Optimizer is an optimizer seen stepping for the first time.
 type Optimizer struct {
 	Head
@@ -207,10 +296,10 @@ type Exception struct {
 // Dist is what torch.distributed was seen to do in a process.
 type Dist struct {
 	Head
-	Op      string  `col:"op"`      // ddp, fsdp, group, mesh
-	Class   string  `col:"class"`   // of the wrapped model
+	Op      string  `col:"op"`      // ddp, fsdp; group (the program made a process group of its own that this rank is in), mesh (it made a DeviceMesh), mesh_dim (this rank's group along one dimension of a mesh), join (a Join context was entered; no ranks), init (the default process group is up), reduce (gradients were reduced by hand, seen at the optimizer's step), exchange (the program exchanged something else itself)
+	Class   string  `col:"class"`   // of the wrapped model; names of the mesh's dimensions, joined by commas; of exchange: objects, or the function of torch.distributed
 	Backend string  `col:"backend"` // nccl, gloo and so on
-	Ranks   []int64 `col:"ranks"`   // global ranks whose gradients are reduced together (ddp, fsdp)
+	Ranks   []int64 `col:"ranks"`   // global ranks: whose gradients are reduced together (ddp, fsdp, reduce), of the group, of the mesh
 }
 
 // Memory is a process's memory and CPU time from procfs.
@@ -331,7 +420,8 @@ type Clock struct {
 
 // Meta is what there is one of: a key and its value. Keys: schema, version,
 // run_id, command (JSON array), cwd, started_ns (since 1970), tier (hook or
-// kernel), tier_refused (why not kernel; "" not tried), spool;
+// kernel), tier_refused (why not kernel; "" not tried), digest (budget, full or
+// off: which samples were digested), spool;
 // written when the target has ended: exit_code, target_cpu_ns (of the target and
 // of all descendants that were waited for), left_running (processes that lived
 // on), rows (JSON object: rows of each table),
