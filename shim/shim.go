@@ -21,6 +21,13 @@ var files embed.FS
 // Version of PROTOCOL.md.
 const Version = 1
 
+// Which samples the hook takes digests of.
+const (
+	DigestBudget = "budget" // as many as 1 % of the time allows
+	DigestFull   = "full"   // all, of all that they contain
+	DigestOff    = "off"
+)
+
 const sessionFile = "session.json"
 
 // Session is what the hook is told by the recording it belongs to: session.json
@@ -30,7 +37,8 @@ type Session struct {
 	Ring    int    `json:"ring"`  // bytes per ring
 	Rings   int    `json:"rings"` // so many of that size, smaller ones after them
 	Version int    `json:"version"`
-	Lock    string `json:"lock"` // file that the recorder holds locked while it lives; for other recorders
+	Lock    string `json:"lock"`   // file that the recorder holds locked while it lives; for other recorders
+	Digest  string `json:"digest"` // which samples: DigestBudget, DigestFull or DigestOff
 }
 
 // Unpack writes the hook and its session to dir, which is made (mode 0700).

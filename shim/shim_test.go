@@ -47,7 +47,7 @@ func TestEmbedsEveryFile(t *testing.T) {
 
 func TestUnpack(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "hook")
-	if err := Unpack(dir, Session{Spool: "/spool", Ring: 4096, Rings: 2, Lock: "/lock"}); err != nil {
+	if err := Unpack(dir, Session{Spool: "/spool", Ring: 4096, Rings: 2, Lock: "/lock", Digest: DigestFull}); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"sitecustomize.py", "dptrace_hook/__init__.py", "session.json"} {
@@ -69,7 +69,7 @@ func TestUnpack(t *testing.T) {
 	if err := json.Unmarshal(text, &got); err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"spool", "ring", "rings", "version", "lock"} { // as PROTOCOL.md names them
+	for _, key := range []string{"spool", "ring", "rings", "version", "lock", "digest"} { // as PROTOCOL.md names them
 		if _, ok := got[key]; !ok {
 			t.Errorf("session.json has no %q: %s", key, text)
 		}

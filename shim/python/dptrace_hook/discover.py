@@ -58,6 +58,16 @@ def name(cls):
     return ("__main__" if module == "__mp_main__" else module) + "." + cls.__qualname__
 
 
+def locals_of(frame):
+    """A copy of a frame's locals. Up to 3.12 f_locals is a dictionary that lives on with the frame and would keep alive
+    what the program deletes; from 3.13 on it is a live view, which must not be cleared."""
+    snapshot = frame.f_locals
+    found = dict(snapshot)
+    if sys.version_info < (3, 13):
+        snapshot.clear()
+    return found
+
+
 def attributes_of(obj, cls):
     """The instance dictionary of an object; an empty one where it has none, or a property of the user's in its place."""
     for k in cls.__mro__:
@@ -121,7 +131,7 @@ class Walk:
         self.seen.add(id(obj))
         kind = rng.kind_of(cls)
         if kind is not None:
-            self.found.append(Found(path, obj, kind, self.role_of(owner, role), self.owner_name(owner), attr, holder, key, _source(owner)))
+            self.found.append(Found(path, obj, kind, self.role_of(owner, role), self.owner_name(owner), attr, holder, key, source(owner)))
             return
         self.queue.append((obj, path, role))
 
@@ -293,12 +303,7 @@ class Walk:
         """The locals of a generator function that is suspended: a snapshot, from which only generators are kept."""
         frame = generator.gi_frame
         if frame is not None:
-            # Up to 3.12 f_locals is a dictionary that lives on with the frame and would keep alive what the program
-            # deletes; from 3.13 on it is a live view, which must not be cleared.
-            snapshot = frame.f_locals
-            items = list(snapshot.items())[:MAX_ITEMS]
-            if sys.version_info < (3, 13):
-                snapshot.clear()
+            items = list(locals_of(frame).items())[:MAX_ITEMS]
             for n, v in items:
                 self.add(v, "%s<local %s>" % (path, n), role, frame, n)
             self.keep.append(items)  # ids in `seen` must stay taken until the walk is over
@@ -327,7 +332,7 @@ class _Slot:
             raise KeyError(key) from None
 
 
-def _source(owner):
+def source(owner):
     """(file, first line, last line) of the code that makes an owner's attributes; lines 0 where unknown."""
     if owner is None:
         return None

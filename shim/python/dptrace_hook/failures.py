@@ -1,7 +1,7 @@
 """What was raised, and for which sample. Runs only when something was."""
 import sys
 
-from . import ring
+from . import discover, ring
 
 _NO_BATCH = 0xFFFFFFFF
 _told = None  # the ring that holds what ended this process
@@ -32,6 +32,20 @@ def write(raised, loader, number, worker, batch, stage, asked=()):
     ring.put_json(ring.EXCEPTION, {"loader": loader, "pass": number, "worker": worker, "batch": batch, "stage": stage, "sample": sample,
                                    "type": "%s.%s" % (cls.__module__, cls.__qualname__) if cls.__module__ != "builtins" else cls.__qualname__,
                                    "message": text[:500], "file": at[0], "line": at[1], "func": at[2]})
+
+
+def leftover(raised, loader, number, worker, asked):
+    """The end of an IterableDataset: samples that had been taken for a batch that drop_last drops. Only the traceback
+    still has them, as the local `data` of torch/utils/data/_utils/fetch.py."""
+    tb = _TRACEBACK(raised)
+    while tb is not None:
+        code = tb.tb_frame.f_code
+        if code.co_name == "fetch" and code.co_filename.endswith("fetch.py"):
+            data = discover.locals_of(tb.tb_frame).get("data")
+            if type(data) is list and type(asked) is list and 0 < len(data) < len(asked):
+                ring.put_json(ring.LEFTOVER, {"loader": loader, "pass": number, "worker": worker, "samples": len(data)})
+            return
+        tb = tb.tb_next
 
 
 def ended(raised):

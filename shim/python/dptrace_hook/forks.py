@@ -7,7 +7,7 @@ import atexit
 import os
 import sys
 
-from . import dist, failures, guard, ring, slots
+from . import attributes, collectives, dist, failures, guard, identity, ring, slots
 
 _state = {"fork": False, "tasks": 0}
 
@@ -27,6 +27,9 @@ def forked():
         ring.after_fork("fork")
         slots.after_fork()
         dist.after_fork()
+        collectives.after_fork()
+        identity.after_fork()
+        attributes.after_fork()
         _state["fork"], _state["tasks"] = False, 0
         if not _under_multiprocessing():  # those say what they are when they run
             _state["fork"] = True

@@ -1,12 +1,15 @@
 """What is wrapped in torch, and with what. Signatures: torch 1.8 to 2.15 (research notes in the project's docs)."""
 import sys
 
-from . import guard, iterators, ring, watch, windows
+from . import guard, identity, iterators, ring, watch, windows
 
 # Watched from the moment that torch.utils.data is there.
 _LATER = {
     "torchdata.stateful_dataloader.stateful_dataloader": "hooks.stateful",
     "torch.optim.optimizer": "steps.watch",
+    "torch.distributed.distributed_c10d": "collectives.watch",
+    "torch.distributed.device_mesh": "dist.watch_mesh",
+    "torch.distributed.algorithms.join": "dist.watch_join",
     "torch.nn.parallel.distributed": "dist.watch_ddp",
     "torch.distributed.fsdp.fully_sharded_data_parallel": "dist.watch_fsdp",
     "torch.distributed.fsdp._fully_shard._fully_shard": "dist.watch_fully_shard",
@@ -34,6 +37,7 @@ def wrap(owner, name, make):
     if original is None or getattr(original, "_dptrace", False):
         return
     wrapper = make(original)
+    wrapper.__dict__.update(getattr(original, "__dict__", {}))  # torch's fully_shard calls its own fully_shard.state()
     wrapper._dptrace = True
     setattr(owner, name, dress(wrapper, original))
 
@@ -65,6 +69,7 @@ def activate(module):
     wrap(utils.fetch._BaseDatasetFetcher, "__init__", around(fetcher_init))
     wrap(utils.fetch._MapDatasetFetcher, "fetch", windows.fetch)
     wrap(utils.fetch._IterableDatasetFetcher, "fetch", windows.fetch)
+    wrap(sys.modules["torch.utils.data.distributed"].DistributedSampler, "set_epoch", around(identity.set_epoch))
     forks.watch()
     pickles.watch()
     for name, action in _LATER.items():
@@ -111,7 +116,8 @@ def worker_reloaded(module):
 
 
 def stateful(module):
-    """torchdata's StatefulDataLoader: a worker loop and iterators of its own, on torch's base class."""
+    """torchdata's StatefulDataLoader: __init__, worker loop and iterators of its own, on torch's base classes."""
+    wrap(module.StatefulDataLoader, "__init__", around(iterators.loader_init))
     multiprocessing_iterator(module._StatefulMultiProcessingDataLoaderIter)
     single_iterator(module._StatefulSingleProcessDataLoaderIter)
     worker = sys.modules["torchdata.stateful_dataloader.worker"]

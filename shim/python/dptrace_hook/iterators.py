@@ -1,8 +1,9 @@
 """The side of the training loop: passes, indices handed to workers, batches delivered."""
 import struct
 import sys
+import weakref
 
-from . import asked, discover, extents, failures, guard, pickles, ring, slots, steps, windows
+from . import asked, attributes, discover, extents, failures, guard, identity, pickles, ring, slots, steps, windows
 from .ring import mono
 
 _PUT = struct.Struct("<IIIiqIi")
@@ -12,15 +13,24 @@ _INT = {int}
 _loaders = 0
 
 
+# Packages that make loaders for a program, of its own ones or of what it has set: its line is further out.
+_MAKERS = {"lightning", "lightning_fabric", "pytorch_lightning", "accelerate", "transformers", "trl", "webdataset", "wids", "litdata", "torchdata", "ignite", "fastai", "composer"}
+
+
 def where_made(depth):
-    """The callers of DataLoader(...): "file:line" of up to 8 frames outside torch and this package, innermost first."""
-    frame, at = sys._getframe(depth), []
-    while frame is not None and len(at) < 8:
+    """The callers of DataLoader(...): (the innermost that is not of _MAKERS, up to 8 outside torch's loader and this package)
+    as (file, line), innermost first."""
+    frame, stack, place = sys._getframe(depth), [], None
+    while frame is not None and (len(stack) < 8 or place is None):
         file = frame.f_code.co_filename
         if "/dptrace_hook/" not in file and "/torch/utils/data/" not in file and not file.startswith("<frozen"):
-            at.append((file, frame.f_lineno))
+            at = (file, frame.f_lineno)
+            if len(stack) < 8:
+                stack.append(at)
+            if place is None and file.rpartition("-packages/")[2].partition("/")[0] not in _MAKERS:
+                place = at
         frame = frame.f_back
-    return at
+    return (place or (stack or [("", 0)])[0], stack)
 
 
 def loader_made(loader):
@@ -29,62 +39,46 @@ def loader_made(loader):
 
 
 def note(loader, at):
-    notes = loader.__dict__["_dptrace"] = {"of": id(loader), "at": at, "t": mono(), "number": 0, "passes": 0, "open": -1}
+    notes = loader.__dict__["_dptrace"] = {"of": id(loader), "pid": ring.ring.pid, "at": at, "t": mono(), "number": 0, "passes": 0, "open": -1}
     return notes
 
 
 def facts_of(loader):
-    """Our notes in a loader; a loader that came about by copying one gets its own."""
+    """Our notes in a loader; a loader that came about by copying one gets its own, also by a fork."""
     notes = loader.__dict__.get("_dptrace")
-    if notes is None or notes["of"] != id(loader):
-        return note(loader, notes["at"] if notes else [])
+    if notes is None or notes["of"] != id(loader) or notes["pid"] != ring.ring.pid:
+        return note(loader, notes["at"] if notes else (("", 0), []))
     return notes
 
 
-def sampler_of(loader):
-    """Who decides on the order: a batch sampler's own sampler, else the loader's. Compared with None and not by truth,
-    which would call the user's __len__."""
-    d = loader.__dict__
-    inner = getattr(d.get("batch_sampler"), "__dict__", {}).get("sampler")
-    return d.get("sampler") if inner is None else inner
-
-
-def describe(loader, iterator, notes):
+def describe(loader, iterator, notes, origin):
     """The loader record. Only instance dictionaries are read; the length of a dataset of the user's own would be a call."""
     global _loaders
     _loaders += 1
     notes["number"] = _loaders
     d, it = loader.__dict__, iterator.__dict__
-    batch_sampler = d.get("batch_sampler")
-    sampler = sampler_of(loader)
-    s = getattr(sampler, "__dict__", {})
-    number = lambda v, none=-1: int(v) if type(v) in (int, bool) else none  # noqa: E731
-    workers = number(it.get("_num_workers"), 0)
-    at = notes["at"][:1] or [("", 0)]
-    ring.put_json(ring.LOADER, {
+    batch_sampler, batched = d.get("batch_sampler"), it.get("_auto_collation")
+    integer = identity.integer
+    workers = integer(it.get("_num_workers"), 0)
+    (file, line), stack = notes["at"]
+    facts = identity.sampling(loader)
+    facts.update({
         "loader": _loaders, "class": discover.name(type(loader)), "dataset": discover.name(type(d.get("dataset"))),
-        "iterable": it.get("_dataset_kind") == 1, "length": length(d.get("dataset")), "batch_size": number(d.get("batch_size")), "num_workers": workers,
-        "prefetch": number(d.get("prefetch_factor")), "drop_last": bool(it.get("_drop_last") is True), "pin_memory": it.get("_pin_memory") is True,
+        "dataset_id": origin.number if type(origin) is identity.Leaf else 0,
+        "iterable": it.get("_dataset_kind") == 1, "length": identity.length(d.get("dataset")), "batch_size": integer(d.get("batch_size")), "num_workers": workers,
+        "prefetch": integer(d.get("prefetch_factor")), "drop_last": bool(it.get("_drop_last") is True), "pin_memory": it.get("_pin_memory") is True,
         "persistent": d.get("persistent_workers") is True, "in_order": it.get("_in_order", True) is True,
-        "start_method": start_method(loader) if workers else "", "sampler": discover.name(type(sampler)),
-        "batch_sampler": discover.name(type(batch_sampler)) if batch_sampler is not None else "",
-        "sampler_epoch": number(s.get("epoch")), "sampler_rank": number(s.get("rank")), "sampler_replicas": number(s.get("num_replicas")),
-        "sampler_seed": number(s.get("seed")), "generator": d.get("generator") is not None, "collate": callable_name(d.get("collate_fn")),
-        "worker_init": callable_name(d.get("worker_init_fn")), "file": at[0][0], "line": at[0][1],
-        "stack": "\n".join("%s:%d" % a for a in notes["at"])}, notes["t"])
+        "batched": "" if type(batched) is not bool else "yes" if batched else "no", "len_asked": len_asked(loader),
+        "start_method": start_method(loader) if workers else "", "batch_sampler": discover.name(type(batch_sampler)) if batch_sampler is not None else "",
+        "generator": d.get("generator") is not None, "collate": callable_name(d.get("collate_fn")),
+        "worker_init": callable_name(d.get("worker_init_fn")), "file": file, "line": line,
+        "stack": "\n".join("%s:%d" % a for a in stack)})
+    ring.put_json(ring.LOADER, facts, notes["t"])
 
 
-def length(dataset):
-    """len() of torch's own dataset classes over builtin lists; -1 for the user's."""
-    from torch.utils.data import dataset as module
-    d = getattr(dataset, "__dict__", {})
-    if type(dataset) is module.Subset and type(d.get("indices")) in (list, tuple, range):
-        return len(d["indices"])
-    if type(dataset) is module.ConcatDataset and type(d.get("cumulative_sizes")) is list and d["cumulative_sizes"]:
-        return d["cumulative_sizes"][-1]
-    if type(dataset) is module.TensorDataset and d.get("tensors"):
-        return int(d["tensors"][0].shape[0]) if type(d["tensors"][0]) is sys.modules["torch"].Tensor else -1
-    return -1
+def len_asked(loader):
+    """What len() of an IterableDataset gave when the program asked for the loader's: DataLoader keeps it, to warn by."""
+    return 0 if loader is None else identity.integer(loader.__dict__.get("_IterableDataset_len_called"), 0)
 
 
 def start_method(loader):
@@ -103,26 +97,31 @@ def callable_name(f):
 
 def pass_begins(iterator, loader):
     notes = facts_of(loader)
-    if not notes["number"]:
+    origin = identity.origin(loader, iterator)
+    new = not notes["number"]
+    if new:
         from . import dist
         dist.rank_known()
-        describe(loader, iterator, notes)
+        describe(loader, iterator, notes, origin)
     d = iterator.__dict__
     if notes["open"] >= 0:
-        end_pass(notes["number"], notes["open"], "dropped", notes["delivered"])
+        end_pass(notes["number"], notes["open"], "dropped", notes["delivered"], loader)
     number = notes["passes"]
     notes["passes"], notes["open"], notes["delivered"] = number + 1, number, 0
     d["_dptrace_at"] = (notes["number"], number)
     d["_dptrace_notes"], d["_dptrace_arrived"] = notes, {}
-    epoch = getattr(sampler_of(loader), "__dict__", {}).get("epoch")
+    d["_dptrace_of"] = weakref.ref(loader)
+    d["_dptrace_ids"] = None if origin is None or type(origin) is identity.Leaf else origin.ids
+    epoch = identity.attributes(identity.sampler_of(loader)).get("epoch")
     seed = d.get("_base_seed")
     ring.put_json(ring.PASS, {"loader": notes["number"], "pass": number, "phase": "begin", "sampler_epoch": epoch if type(epoch) is int else -1,
                               "base_seed": seed if type(seed) is int else 0})
+    attributes.at_iter(iterator, loader, new)
     slots.write_order(loader, notes["number"], number)
 
 
-def end_pass(loader, number, how, delivered):
-    ring.put_json(ring.PASS, {"loader": loader, "pass": number, "phase": "end", "end": how, "delivered": delivered})
+def end_pass(number, number_of_pass, how, delivered, loader):
+    ring.put_json(ring.PASS, {"loader": number, "pass": number_of_pass, "phase": "end", "end": how, "delivered": delivered, "len_asked": len_asked(loader)})
 
 
 def workers_started(iterator, pickled):
@@ -151,8 +150,9 @@ def worker_ended(iterator, number, code):
                                 "exitcode": code, "asked": d["_dptrace_asked"].get(number, "")})
 
 
-def put_indices(at, batch, worker, index, t0, ns):
-    """Integers as they are, in records of at most _PUT_MAX; of anything else its strings, or its types."""
+def put_indices(at, batch, worker, index, t0, ns, ids=None):
+    """Integers as they are, in records of at most _PUT_MAX; of anything else its strings, or its types. ids: gives the ids
+    of the samples of a loader whose dataset is put together of others."""
     kind = type(index)
     if kind is int:
         index = (index,)
@@ -166,7 +166,10 @@ def put_indices(at, batch, worker, index, t0, ns):
     n = len(index)
     for first in range(0, n, _PUT_MAX):
         part = index if n <= _PUT_MAX else index[first:first + _PUT_MAX]
-        ring.put(ring.PUT, _PUT.pack(*at, batch, worker, ns, first, len(part)) + struct.pack("<%dq" % len(part), *part), t0)
+        payload = _PUT.pack(*at, batch, worker, ns, first, len(part)) + struct.pack("<%dq" % len(part), *part)
+        if ids is not None:
+            payload += struct.pack("<%dq" % len(part), *ids(part))
+        ring.put(ring.PUT, payload, t0)
 
 
 def delivered(iterator, batch, worker, t0, arrived):
@@ -185,7 +188,7 @@ def ended(iterator, raised, worker, t0):
             worker_ended(iterator, number, code)
     if notes["open"] == at[1]:
         notes["open"] = -1
-        end_pass(at[0], at[1], "exhausted" if stop else "error", notes["delivered"])
+        end_pass(at[0], at[1], "exhausted" if stop else "error", notes["delivered"], iterator.__dict__["_dptrace_of"]())
 
 
 def next_data(worker, tell):
@@ -248,7 +251,7 @@ class MultiProcessing:
                 if self._send_idx != batch:
                     t1, info = mono(), self._task_info.get(batch)
                     d = self.__dict__
-                    put_indices(d["_dptrace_at"], batch, info[0] if info else -2, d.pop("_dptrace_index", None), t0, t1 - t0)
+                    put_indices(d["_dptrace_at"], batch, info[0] if info else -2, d.pop("_dptrace_index", None), t0, t1 - t0, d["_dptrace_ids"])
             except Exception as e:
                 if guard.theirs(e):
                     raise
@@ -323,7 +326,7 @@ def init_single(original, self, *args, **kwargs):
 def tell_single(self, t0):
     d = self.__dict__
     batch = d["_dptrace_notes"]["delivered"]
-    put_indices(d["_dptrace_at"], batch, -1, d.pop("_dptrace_index", None), t0, 0)
+    put_indices(d["_dptrace_at"], batch, -1, d.pop("_dptrace_index", None), t0, 0, d["_dptrace_ids"])
     delivered(self, batch, -1, t0, 0)
 
 

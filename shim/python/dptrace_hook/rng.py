@@ -69,8 +69,9 @@ class TorchSlow:
         self.get_state = _torch_generator().get_state  # not the subclass's
 
     def raw(self):
-        state = self.get_state(self.g)
-        whole = ctypes.string_at(state.data_ptr(), self._SIZE)
+        with sys.modules["torch"]._C.DisableTorchFunction():  # a TorchFunctionMode of the program's would see the call
+            state = self.get_state(self.g)
+            whole = ctypes.string_at(state.data_ptr(), self._SIZE)
         left, _, following = struct.unpack_from("<iiQ", whole, 8)
         return _MT.pack(*(struct.unpack_from("<624Q", whole, self._KEY) + (_used(left, following),)))
 

@@ -2,13 +2,13 @@
 import sys
 import weakref
 
-from . import discover, guard, ring
+from . import discover, guard, identity, ring
 
 taken = 0  # steps of this process so far
+look = None  # called with the optimizer after its step, where somebody waits for that
 last = 0  # number of the optimizer that stepped last; 0: none
 _last = None  # weak reference to it
-_known = {}  # id -> (weak reference, number); an id is reused only after the reference has died
-_count = 0
+_optimizers = identity.Numbers()
 
 
 def is_grad_enabled():
@@ -24,6 +24,8 @@ def stepped(optimizer, args=None, kwargs=None):
         taken += 1
         if _last is None or _last() is not optimizer:
             _switch(optimizer)
+        if look is not None:
+            look(optimizer)
     except Exception as e:
         if guard.theirs(e):
             raise
@@ -36,15 +38,11 @@ def _compiling():
 
 
 def _switch(optimizer):
-    global last, _last, _count
-    entry = _known.get(id(optimizer))
-    if entry is None or entry[0]() is not optimizer:
-        for key in [k for k, (reference, _) in _known.items() if reference() is None]:
-            del _known[key]
-        _count += 1
-        entry = _known[id(optimizer)] = (weakref.ref(optimizer), _count)
-        ring.put_json(ring.OPTIMIZER, {"optimizer": _count, "class": discover.name(type(optimizer))})
-    _last, last = entry
+    global last, _last
+    last, new = _optimizers.of(optimizer)
+    _last = weakref.ref(optimizer)
+    if new:
+        ring.put_json(ring.OPTIMIZER, {"optimizer": last, "class": discover.name(type(optimizer))})
 
 
 def watch(module):

@@ -3,7 +3,7 @@ import struct
 import sys
 from _thread import _local, get_ident
 
-from . import failures, guard, private, ring, slots
+from . import attributes, digests, failures, guard, opened, private, ring, slots
 from .ring import mono
 
 _FETCH = struct.Struct("<IIiIIqqqqi")
@@ -33,6 +33,9 @@ class Worker:
         self.done = None  # the window whose batch is not handed over yet
         self.windows = 0  # fetches of this pass so far
         self.extents = private.of_parent(here.inherited)
+        self.persistent, self.told = False, None  # attributes.Told
+        self.budget = None  # digests.Budget
+        self.opened = opened.Files(-1)
 
 
 class Window:
@@ -43,8 +46,12 @@ class Window:
         self.serving = serving  # the Worker; None in the main process
         self.live = serving is None  # the training loop runs between the windows
         self.window = -1
-        self.t_collate = self.t_collated = 0
+        self.t_fetch = self.t_collate = self.t_collated = 0
+        self.asked = None  # of this fetch: the index, or the list of them
+        self.digest_ns = 0
         self.samples = 0
+        self.batched = True  # a fetch is of a list of samples: no batch_size=None
+        self.digests = None  # digests.Digests
         self.slots = slots.Slots(loader, number, worker, dataset, collate)
 
 
@@ -63,9 +70,12 @@ def attach(fetcher, box, dataset, collate):
         window = Window(single[0], single[1], -1, None, dataset, collate)
     else:
         return
+    window.batched = fetcher.__dict__.get("auto_collation") is not False
+    window.digests = digests.of_pass(window.loader, worker)
     fetcher.__dict__["_dptrace"] = window
     box.append(window)
     window.slots.begin()
+    attributes.at_fetch(window, dataset, collate)
 
 
 def timed(box, collate):
@@ -75,8 +85,11 @@ def timed(box, collate):
         window = box[0] if box else None
         if window is None:
             return collate(data)
-        window.samples = len(data) if type(data) is list else 1
-        window.t_collate = mono()
+        window.samples = len(data) if type(data) is list or (window.batched and type(data) is tuple) else 1
+        window.t_collate = t = mono()
+        if window.digests is not None:
+            window.digests.look(window, data, t)
+            window.digest_ns = mono() - t
         here.stage = "collate"
         result = collate(data)
         here.stage = "fetch"
@@ -97,12 +110,13 @@ def fetch(original):
         except Exception as e:
             if guard.theirs(e):
                 raise
-        t0 = mono()
+        window.asked = args[0] if args else ()
+        window.t_fetch = t0 = mono()
         try:
             data = original(fetcher, *args, **kwargs)
         except BaseException as raised:
             try:
-                failed(window, raised, args[0] if args else ())
+                failed(window, raised, window.asked)
             except Exception as e:
                 if guard.theirs(e):
                     raise
@@ -124,7 +138,7 @@ def enter(window):
     window.window += 1
     if window.serving is not None:
         window.serving.windows += 1
-    window.t_collate = window.t_collated = 0
+    window.t_collate = window.t_collated = window.digest_ns = 0
     here.stage = "fetch"
     if window.live:
         window.slots.before(window.window)
@@ -135,36 +149,44 @@ def leave(window, fetcher, t0, t1):
     window.slots.after(number, t1 - t0)
     if number in slots.SEARCH_AFTER:
         window.slots.search(fetcher.__dict__.get("dataset_iter"), number)
+    window.asked = None
     c0, c1 = window.t_collate or t1, window.t_collated or t1
+    collate_ns = max(c1 - c0 - window.digest_ns, 0)
+    if window.digests is not None:
+        window.digests.fetch(t1 - t0 - window.digest_ns, window.samples)
     worker = window.serving
     if worker is None:
-        ring.put(ring.FETCH, _FETCH.pack(window.loader, window.number, -1, number, number, 0, c0 - t0, c1 - c0, 0, window.samples), t0)
+        ring.put(ring.FETCH, _FETCH.pack(window.loader, window.number, -1, number, number, 0, c0 - t0, collate_ns, 0, window.samples), t0)
+        opened.main().look()
     else:
-        worker.done = (window, t0, c0, c1)
+        worker.done = (window, t0, c0 - t0, collate_ns)
 
 
 def handed_over(worker, batch):
     """Right before the batch of the last window goes to the queue: after it, its feeder thread wants the interpreter."""
-    window, t0, c0, c1 = worker.done
+    window, t0, fetch_ns, collate_ns = worker.done
     worker.done = None
-    ring.put(ring.FETCH, _FETCH.pack(0, window.number, window.worker, batch, window.window, max(t0 - worker.t_put, 0), c0 - t0, c1 - c0, worker.put_ns, window.samples), t0)
+    ring.put(ring.FETCH, _FETCH.pack(0, window.number, window.worker, batch, window.window, max(t0 - worker.t_put, 0), fetch_ns, collate_ns, worker.put_ns, window.samples), t0)
 
 
 def failed(window, raised, asked):
     if isinstance(raised, StopIteration):
+        if window.batched:
+            failures.leftover(raised, window.loader, window.number, window.worker, asked)
         return
     batch = window.window if window.serving is None else window.serving.batch
     failures.write(raised, window.loader, window.number, window.worker, batch, here.stage, asked)
 
 
 def serve(original, *args, **kwargs):
-    """Around torch's _worker_loop. Of its arguments only these have kept place and meaning from 1.5 to 2.15:
-    2 index_queue, 3 data_queue, 10 worker_id."""
+    """Around torch's _worker_loop. Of its arguments only these have kept place and meaning from 1.7 to 2.15:
+    2 index_queue, 3 data_queue, 10 worker_id, 12 persistent_workers."""
     worker = None
     try:
         if len(args) > 10 and type(args[10]) is int:
             ring.ring.kind = "worker"
             worker = here.worker = Worker(args[10])
+            worker.persistent = len(args) > 12 and args[12] is True
             shadow(worker, args[2], args[3])
     except Exception as e:
         if guard.theirs(e):
@@ -198,12 +220,13 @@ def shadow(worker, index_queue, data_queue):
     me = get_ident()
 
     def shadow_get(*args, **kwargs):
-        if worker.extents is not None:
-            try:
+        try:
+            if worker.extents is not None:
                 worker.extents.look(worker)
-            except Exception as e:
-                if guard.theirs(e):
-                    raise
+            worker.opened.look()
+        except Exception as e:
+            if guard.theirs(e):
+                raise
         got = get(*args, **kwargs)
         if type(got) is tuple and len(got) == 2 and type(got[0]) is int:
             worker.batch = got[0]

@@ -3,9 +3,10 @@ import json
 import os
 import struct
 
-NAMES = ["pad", "process", "loader", "pass", "worker", "put", "fetch", "next", "slot", "state", "optimizer", "exception", "dist", "errors", "extent", "private"]
+NAMES = ["pad", "process", "loader", "pass", "worker", "put", "fetch", "next", "slot", "state", "optimizer", "exception", "dist", "errors", "extent", "private",
+         "dataset", "attribute", "digest", "leftover", "opened", "set_epoch"]
 WHEN = ["begin", "found", "before", "after", "fork", "task", "end"]
-PUT, FETCH, NEXT, STATE = (struct.Struct("<" + f) for f in ("IIIiqIi", "IIiIIqqqqi", "IIIiIqqQI", "IIIiIHHqq"))
+PUT, FETCH, NEXT, STATE, DIGEST = (struct.Struct("<" + f) for f in ("IIIiqIi", "IIiIIqqqqi", "IIIiIqqQI", "IIIiIHHqq", "IIiIIHH"))
 
 
 class Ring:
@@ -42,6 +43,9 @@ class Record:
         names = {"put": "loader pass_ batch worker dur_ns first n", "fetch": "loader pass_ worker batch window wait_ns fetch_ns collate_ns put_ns samples",
                  "next": "loader pass_ batch worker status call_ns arrived_ns steps optimizer",
                  "state": "slot loader pass_ worker window when id_length pos dur_ns"}.get(kind)
+        if kind == "digest":
+            self.digest(payload)
+            return
         if names is None:
             self.__dict__.update({"pass_" if k == "pass" else k: v for k, v in json.loads(payload.decode()).items()})
             return
@@ -49,11 +53,24 @@ class Record:
         self.__dict__.update(zip(names.split(), form.unpack_from(payload)))
         rest = payload[form.size:]
         if kind == "put":
-            self.indices = list(struct.unpack("<%dq" % self.n, rest)) if self.n >= 0 else rest.decode()
+            each = struct.Struct("<%dq" % max(self.n, 0))
+            self.indices = list(each.unpack_from(rest)) if self.n >= 0 else rest.decode()
+            self.ids = list(each.unpack(rest[each.size:])) if self.n >= 0 and len(rest) > each.size else []
         elif kind == "state":
             self.when, self.id, self.raw = WHEN[self.when], rest[:self.id_length], rest[self.id_length:]
         else:
             assert not rest, (kind, rest)
+
+    def digest(self, payload):
+        self.loader, self.pass_, self.worker, self.batch, self.window, n, indexed = DIGEST.unpack_from(payload)
+        rest = payload[DIGEST.size:]
+        numbers = struct.unpack_from("<%dq" % (n * (1 + indexed)), rest)
+        self.positions, self.indices = list(numbers[:n]), list(numbers[n:])
+        rest = rest[8 * len(numbers):]
+        assert len(rest) == 33 * n, (n, len(rest))
+        self.kinds, rest = list(rest[:n]), rest[n:]
+        each = [rest[i:i + 16].hex() for i in range(0, len(rest), 16)]
+        self.contents, self.metas = each[:n], each[n:]
 
     def __repr__(self):
         return repr(self.__dict__)

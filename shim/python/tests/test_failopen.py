@@ -21,7 +21,9 @@ class FailOpen(HookTest):
         broken = {"slots": ("Slots.begin", "Slots.look", "Slots.search"), "iterators": ("delivered", "put_indices", "pass_begins", "ended", "where_made"),
                   "windows": ("enter", "leave", "attach", "shadow"), "discover": ("Walk.roots",), "rng": ("reader",), "steps": ("_switch",), "ring": ("Ring.put",),
                   "forks": ("_under_multiprocessing",), "hooks": ("wrap",), "failures": ("write", "uncaught"),
-                  "extents": ("sample",), "addresses": ("members", "segments"), "private": ("Extents.rows",), "asked": ("of",), "pickles": ("size",)}
+                  "identity": ("sampling", "_whole", "paths"), "attributes": ("at_iter", "at_fetch"), "dist": ("rank_known",),
+                  "extents": ("sample",), "addresses": ("members", "segments"), "private": ("Extents.rows",), "asked": ("of",), "pickles": ("size",),
+                  "digests": ("Digests.take", "Budget.fetch"), "sample": ("bind",), "opened": ("Files.find",)}
         plain = self.run_program(TRAIN, hooked=False)
         self.assertEqual(plain[0], 0, plain[2])
         everything = os.path.join(self.hook, "dptrace_hook")

@@ -1,0 +1,258 @@
+"""Values that hang on a dataset, on what it holds, or on a collate function, as a pass begins.
+
+Of persistent workers: scalars, in the parent and in the workers, which hold copies of the objects. Of runs of several
+ranks: scalars and containers of the datasets, once, by their contents. Instance dictionaries and exact builtin containers
+are read, nothing else: no property, no iteration and no comparison of the user's. What is read is bounded by number and
+never by time, so that the parent and the workers look at the same places.
+"""
+import functools
+import os
+import sys
+import types
+from itertools import islice
+
+from . import contents, discover, identity, named, ring
+from .ring import mono
+
+MAX_OBJECTS = 400
+MAX_SCALARS = 64
+MAX_ITEMS = 64  # of a container
+MAX_KEYS = 16  # of a dictionary whose items are told of as if they were attributes
+MAX_TEXT = 64  # bytes of a value
+MAX_LEAVES = 16  # datasets of a loader whose contents are told of
+
+_ROOTS = ("dataset", "collate_fn")
+_PLAIN = discover._ATOMS | {list, tuple, dict}
+
+
+class Attribute:
+    __slots__ = ("path", "owner", "name", "value")
+
+    def __init__(self, path, owner, name, value):
+        self.path, self.owner, self.name, self.value = path, owner, name, value
+
+
+class Walk:
+    """Breadth first, paths as discover spells them. wanted: of a value, whether it is to be told of."""
+
+    def __init__(self, wanted, most=MAX_SCALARS):
+        self.wanted, self.most = wanted, most
+        self.found, self.seen, self.queue = [], set(), []
+        self.owners, self.functions = {}, []  # id of a class -> the class; functions that lie on the way
+
+    def run(self, roots):
+        for path, obj in roots:
+            self.add(obj, path)
+        for at, (obj, path) in enumerate(self.queue):  # it grows as we go
+            if at >= MAX_OBJECTS:
+                break
+            self.visit(obj, type(obj), path)
+        return self.found
+
+    def add(self, obj, path):
+        if type(obj) not in discover._ATOMS and id(obj) not in self.seen and len(self.queue) < MAX_OBJECTS:
+            self.seen.add(id(obj))
+            self.queue.append((obj, path))
+
+    def tell(self, value, path, owner, name):
+        if len(self.found) < self.most and self.wanted(value):
+            self.found.append(Attribute(path, owner, name, value))
+
+    def visit(self, obj, cls, path):
+        if cls in discover._DICTS:
+            self.items(obj, path)
+        elif cls is list or cls is tuple:
+            if len(obj) <= MAX_ITEMS or type(obj[0]) not in _PLAIN:
+                for i, value in enumerate(obj[:MAX_ITEMS]):
+                    self.add(value, "%s[%d]" % (path, i))
+        elif cls is types.FunctionType:
+            self.function(obj, path)
+        elif cls is types.MethodType:
+            self.add(obj.__self__, path + ".__self__")
+            self.add(obj.__func__, path + ".__func__")
+        elif cls is functools.partial:
+            self.add(obj.func, path + ".func")
+            for i, value in enumerate(obj.args[:MAX_ITEMS]):
+                self.add(value, "%s.args[%d]" % (path, i))
+            self.items(obj.keywords, path + ".keywords")
+        elif not _barren(cls):
+            self.owners[id(cls)] = cls
+            for name, value in list(islice(discover.attributes_of(obj, cls).items(), 2 * MAX_ITEMS)):
+                if type(name) is str:
+                    self.tell(value, "%s.%s" % (path, name), cls, name)
+                    self.add(value, "%s.%s" % (path, name))
+
+    def items(self, obj, path):
+        few = dict.__len__(obj) <= MAX_KEYS
+        for key, value in list(islice(dict.items(obj), MAX_ITEMS)):
+            if type(key) is str or type(key) is int:
+                at = "%s[%r]" % (path, key)
+                if few and type(key) is str:
+                    self.tell(value, at, None, key)
+                self.add(value, at)
+
+    def function(self, f, path):
+        self.functions.append(f)
+        for cell, variable in zip(f.__closure__ or (), f.__code__.co_freevars):
+            try:
+                self.add(cell.cell_contents, "%s<closure %s>" % (path, variable))
+            except ValueError:  # empty
+                pass
+        defaults, arguments = f.__defaults__ or (), f.__code__.co_varnames[:f.__code__.co_argcount]
+        for variable, value in zip(arguments[len(arguments) - len(defaults):], defaults):
+            self.add(value, "%s<default %s>" % (path, variable))
+        for variable, value in list((f.__kwdefaults__ or {}).items()):
+            self.add(value, "%s<default %s>" % (path, variable))
+
+
+class Whole(Walk):
+    """Containers of plain values are told of by their contents, and not gone into."""
+
+    def visit(self, obj, cls, path):
+        if cls in discover._DICTS:
+            plain = all(type(v) in _PLAIN for v in islice(dict.values(obj), MAX_KEYS))
+        else:
+            plain = cls in (list, tuple) and all(type(v) in _PLAIN for v in obj[:MAX_KEYS])
+        if not plain:
+            Walk.visit(self, obj, cls, path)
+
+
+def _barren(cls):
+    """Objects of this class hold nothing to look at."""
+    if cls is types.ModuleType or issubclass(cls, (type, sys.modules["torch"].Tensor)) or issubclass(cls, discover._CODE_FREE):
+        return True
+    return type(cls.__module__) is not str or cls.__module__ == "numpy" or cls.__module__.partition(".")[0] in discover._BARREN
+
+
+def scalar(value):
+    """An exact int, float, bool, None or a short str."""
+    cls = type(value)
+    if cls is int:
+        return -1 << 63 <= value < 1 << 64
+    if cls is str:
+        return len(value) <= MAX_TEXT
+    return cls is float or cls is bool or value is None
+
+
+def text(value):
+    """repr() of a scalar."""
+    return repr(value).encode("utf-8", "replace")[:MAX_TEXT].decode("utf-8", "ignore")
+
+
+class Told:
+    """What this process has told of one loader's attributes."""
+
+    def __init__(self):
+        self.values = {}  # path -> (class, value)
+        self.named = None
+
+    def changes(self, when, at, dataset, collate):
+        """Writes what is new since the last time; of what is no longer found, its path alone."""
+        walk = Walk(scalar)
+        found = walk.run(zip(_ROOTS, (dataset, collate)))
+        now, rows = {}, []
+        for a in found:
+            now[a.path] = told = (type(a.value).__qualname__, text(a.value))
+            if self.values.get(a.path) != told:
+                rows.append((a, told))
+        gone = [path for path in self.values if path not in now]
+        self.values = now
+        if rows and self.named is None:
+            self.named = named.Named(walk.owners.values(), walk.functions, type(dataset))
+        write = _Writer(when, at)
+        for a, told in rows:
+            write.row(a, {"class": "builtins." + told[0], "value": told[1], "read": self.named.read(a.name)})
+        for path in gone:
+            write.row(Attribute(path, None, "", None), {"class": "", "value": ""})
+
+
+class _Writer:
+    def __init__(self, when, at):
+        self.when, self.at, self.sources = when, at, {}
+
+    def row(self, a, more):
+        source, first, last = self.source(a.owner)
+        facts = {"loader": self.at[0], "pass": self.at[1], "worker": self.at[2], "when": self.when, "path": a.path,
+                 "attr": a.name, "source": source, "first": first, "last": last}
+        facts.update(more)
+        ring.put_json(ring.ATTRIBUTE, facts)
+
+    def source(self, owner):
+        if owner is None or discover.library(owner.__module__):
+            return "", 0, 0
+        known = self.sources.get(id(owner))
+        if known is None:
+            known = self.sources[id(owner)] = discover.source(owner) or ("", 0, 0)
+        return known
+
+
+def at_iter(iterator, loader, new):
+    """A pass begins, in the main process. new: the loader's first."""
+    t0, d, it = mono(), loader.__dict__, iterator.__dict__
+    at = it["_dptrace_at"] + (-1,)
+    if d.get("persistent_workers") is True and it.get("_num_workers"):
+        told = it.setdefault("_dptrace_told", Told())
+        told.changes("iter", at, d.get("dataset"), d.get("collate_fn"))
+    if new and _ranks() > 1:
+        at_rank(loader, at)
+    ring.ring.hook_ns += mono() - t0
+
+
+def at_fetch(window, dataset, collate):
+    """A worker has made the fetcher of a pass."""
+    worker = window.serving
+    if worker is None or not worker.persistent:
+        return
+    t0 = mono()
+    if worker.told is None:
+        worker.told = Told()
+    worker.told.changes("fetch", (window.loader, window.number, window.worker), dataset, collate)
+    ring.ring.hook_ns += mono() - t0
+
+
+def _ranks():
+    from . import dist
+    number = dist.world_size()
+    if number:
+        return number
+    world = os.environ.get("WORLD_SIZE", "")
+    return int(world) if world.isdigit() else 0
+
+
+_digested = set()  # datasets whose contents this process has told of, by number
+_left_ns = contents.PROCESS_NS
+
+
+def after_fork():
+    global _left_ns
+    _digested.clear()
+    _left_ns = contents.PROCESS_NS
+
+
+def at_rank(loader, at):
+    """Scalars and containers of the datasets that a loader's samples come from: are they the same on all ranks?"""
+    global _left_ns
+    t0 = contents.now()
+    deadline = t0 + min(contents.LOADER_NS, _left_ns)
+    for path, leaf in identity.paths(loader)[:MAX_LEAVES]:
+        number = identity.datasets.of(leaf, loader)[0]
+        if number not in _digested and contents.now() < deadline:
+            _digested.add(number)
+            tell_contents(path, leaf, number, _Writer("rank", at), deadline)
+    _left_ns -= contents.now() - t0
+
+
+def tell_contents(path, leaf, number, write, deadline):
+    walk, known = Whole(lambda value: scalar(value) or contents.container(value)), {}
+    if contents.container(leaf):
+        walk.tell(leaf, path, None, "")
+    walk.run([(path, leaf)])
+    for a in [a for a in walk.found if scalar(a.value)]:
+        write.row(a, {"dataset": number, "class": discover.name(type(a.value)), "value": text(a.value)})
+    for a in sorted((a for a in walk.found if not scalar(a.value)), key=lambda a: contents.size(a.value)):
+        facts = known.get(id(a.value))  # ImageFolder has its samples twice
+        if facts is None:
+            facts = known[id(a.value)] = contents.facts(a.value, deadline)
+        write.row(a, dict(facts, dataset=number))
+
+

@@ -1,0 +1,173 @@
+"""What samples contain, as they leave the dataset: digests of some of them (PROTOCOL.md, "Digests").
+
+Taken between the fetch and the collate function, in the worker. Which samples, and how much of each, is a question of
+time: see Budget. Contents are read by sample.py.
+"""
+import struct
+import sys
+
+from . import guard, ring, sample
+from .ring import mono
+
+FIRST = 32  # samples of each worker and pass that are read whole
+FIRST_BYTES = 32 << 20  # in all of their large leaves
+SHARE = 100  # of the time of its fetches a worker spends one part here, once the first are through
+FREE_NS = 5 * 10**6  # a process digests all samples of a loader for so long, whatever its fetches take
+FIRST_NS, FIRST_SHARE = 10 * 10**6, 4  # the first of a pass may cost so much, and one part of its fetches so far
+DEBT_NS = 250 * 10**6  # by the first of all passes: beyond it they too have to fit into the share
+# What digests cost is measured by the clock, as asking for CPU time costs more than a digest (7 us where it is no vDSO
+# call). What is far above the usual was the neighbours' on a busy machine.
+GUESS_NS = 5000  # for a sample, to begin with
+SURELY_NS, SURELY_BYTE_NS = 20000, 4  # no sample, and no byte of one that is read whole, takes longer
+MAX_POWER = 40
+MAX_SAMPLES = 512  # in a record
+_EVERYTHING = 1 << 62
+_DIGEST = struct.Struct("<IIiIIHH")
+
+_budgets = {}  # loader -> Budget, of loaders without workers
+_failed = False  # an error of ours: no more of it in this process
+
+
+def of_pass(loader, serving):
+    """The Digests of one pass of one worker; None: there are none."""
+    if _failed or ring.ring.dead:
+        return None
+    how = ring.session().get("digest")
+    if how == "off":
+        return None
+    if serving is not None:
+        budget = serving.budget
+        if budget is None:
+            budget = serving.budget = Budget()
+    else:
+        if len(_budgets) > 256:
+            _budgets.clear()
+        budget = _budgets.setdefault(loader, Budget())
+    return Digests(budget, how == "full")
+
+
+class Budget:
+    """Of one loader in one process: how many samples are digested once the first are through. Those whose position or
+    index is a multiple of 2^power: so workers and passes that know nothing of one another take the same ones."""
+    __slots__ = ("fetched", "samples", "spent", "each", "power")
+
+    def __init__(self):
+        self.fetched = self.samples = self.spent = self.power = 0  # ns, number, ns
+        self.each = GUESS_NS  # for a sample that is digested, of late
+
+    def fetch(self, ns, samples):
+        """Another fetch is over. Down by one power only where there is room to spare, so that it stays the same."""
+        self.fetched += ns
+        self.samples += samples
+        cost = SHARE * self.each * self.samples
+        while self.fetched << self.power < cost and self.power < MAX_POWER:
+            self.power += 1
+        if self.power and self.fetched << self.power > 3 * cost:
+            self.power -= 1
+
+    def took(self, ns, samples):
+        new = min(ns // samples, 4 * self.each)
+        self.spent += new * samples
+        self.each = max(self.each + ((new - self.each) >> 2), 1)
+
+
+class Digests:
+    __slots__ = ("budget", "full", "position", "room", "fetched", "spent")
+
+    def __init__(self, budget, full):
+        self.budget, self.full = budget, full
+        self.position = 0  # of the next sample
+        self.room = FIRST_BYTES
+        self.fetched = self.spent = 0  # ns of fetches, of digests of the first samples
+
+    def look(self, window, data, t0):
+        """The window's fetch has given `data`, at t0."""
+        global _failed
+        try:
+            with sys.modules["torch"]._C.DisableTorchFunction():  # no mode or subclass of the program's is asked
+                self.take(window, window.asked, data, t0 - window.t_fetch)
+        except Exception as e:
+            window.digests, _failed = None, True
+            if guard.theirs(e):
+                raise
+        finally:
+            ring.ring.hook_ns += mono() - t0
+
+    def fetch(self, ns, samples):
+        self.fetched += ns
+        self.budget.fetch(ns, samples)
+
+    def take(self, window, asked, data, fetching):
+        if not window.batched:
+            samples, asked = (data,), (asked,)
+        elif type(data) is list or type(data) is tuple:
+            samples = data
+        else:  # a container of the program's own
+            self.position += len(asked) if type(asked) is list else 1
+            return
+        first, n = self.position, len(samples)
+        self.position += n
+        indices = indices_of(asked, n)
+        sample.bind()
+        rows = []
+        if self.full:
+            rows = [(k, sample.read(samples[k], _EVERYTHING)) for k in range(n)]
+        elif first < FIRST:
+            rows = self.wholes(samples, min(n, FIRST - first), fetching)
+        chosen = self.chosen(first, len(rows), n, indices)
+        if chosen:
+            t0 = mono()
+            rows += [(k, sample.read(samples[k], 0)) for k in chosen]
+            self.write(window, rows, first, indices)
+            self.budget.took(mono() - t0, len(chosen))
+        elif rows:
+            self.write(window, rows, first, indices)
+
+    def wholes(self, samples, n, fetching):
+        """The first of the pass, as long as there is time: they are only few, but may be large."""
+        budget, rows, spent, t0 = self.budget, [], 0, mono()
+        may = FIRST_NS + (self.fetched + fetching) // FIRST_SHARE - self.spent
+        may = min(may, DEBT_NS + (budget.fetched + fetching) // SHARE - budget.spent)
+        while len(rows) < n and spent < may:
+            read = sample.read(samples[len(rows)], self.room)
+            self.room -= read[3]
+            rows.append((len(rows), read))
+            t1 = mono()
+            spent += min(t1 - t0, SURELY_NS + SURELY_BYTE_NS * read[3])
+            t0 = t1
+        self.spent += spent
+        budget.spent += spent
+        return rows
+
+    def chosen(self, first, at, n, indices):
+        mask = 0 if self.budget.spent < FREE_NS else (1 << self.budget.power) - 1
+        if indices is None:
+            return range(at + (-(first + at) & mask), n, mask + 1)
+        return [k for k in range(at, n) if not indices[k] & mask]
+
+    def write(self, window, rows, first, indices):
+        rows = [row for row in rows if row[1][0]]
+        batch = window.window if window.serving is None else window.serving.batch
+        for start in range(0, len(rows), MAX_SAMPLES):
+            part = rows[start:start + MAX_SAMPLES]
+            n = len(part)
+            numbers = [first + k for k, _ in part]
+            if indices is not None:
+                numbers += [indices[k] for k, _ in part]
+            ring.put(ring.DIGEST, b"".join(
+                [_DIGEST.pack(window.loader, window.number, window.worker, batch & 0xFFFFFFFF, window.window, n, indices is not None),
+                 struct.pack("<%dq" % len(numbers), *numbers), bytes([d[0] for _, d in part])] + [d[1] for _, d in part] + [d[2] for _, d in part]))
+
+
+def indices_of(asked, n):
+    """The n integers that were asked for; None where they are something else, or of an IterableDataset."""
+    if (type(asked) is not list and type(asked) is not tuple) or len(asked) != n or n == 0 or asked[0] is None:
+        return None
+    kinds = set(map(id, map(type, asked)))
+    if kinds == {id(int)}:
+        found = asked
+    elif kinds <= set(sample.integers()):
+        found = [i.item() for i in asked]
+    else:
+        return None
+    return found if -2**63 <= min(found) and max(found) < 2**63 else None

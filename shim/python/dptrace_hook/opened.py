@@ -1,0 +1,85 @@
+"""Data files that this process holds open, as /proc/self/fd shows them: after fetches 1, 2, 4, 8 and so on.
+
+What is opened and closed within one fetch is not seen here.
+"""
+import os
+import stat
+
+from . import guard, ring
+from .ring import mono
+
+MAX_FILES = 64  # that a process tells
+MAX_OPEN = 1024  # descriptors that are looked at
+_FD = "/proc/self/fd"
+# As probes/files of the recorder has them, which takes the kernel's word.
+_SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/run/", "/bin/", "/sbin/", "/lib/", "/lib32/", "/lib64/", "/usr/bin/", "/usr/sbin/", "/usr/lib",
+           "/usr/local/lib", "/usr/share/", "/usr/libexec/", os.path.dirname(os.__file__) + os.sep)
+_CODE = (".py", ".pyc", ".pyo", ".pyd", ".so", ".cfg", ".pth")
+_DELETED = " (deleted)"
+
+
+class Files:
+    """What is known of one process."""
+
+    def __init__(self, windows):
+        self.pid = os.getpid()
+        self.windows, self.next = windows, 1
+        self.known = set()  # (descriptor, path)
+        self.told = set()
+
+    def look(self):
+        """Another fetch is over; a worker is about to wait for the next, which it also is before its first."""
+        self.windows += 1
+        if self.windows < self.next:
+            return
+        self.next = 2 * self.windows
+        t0 = mono()
+        try:
+            self.find()
+        except Exception as e:
+            self.next = 1 << 62
+            unreadable = type(e) in (FileNotFoundError, PermissionError) and e.filename == _FD  # as in some sandboxes: no error of ours
+            if not unreadable and guard.theirs(e):
+                raise
+        finally:
+            ring.ring.hook_ns += mono() - t0
+
+    def find(self):
+        known = set()
+        for name in os.listdir(_FD)[:MAX_OPEN]:
+            link = _FD + "/" + name
+            try:
+                path = os.readlink(link)
+                if path[:1] == "/":
+                    known.add((name, path))
+                    if (name, path) not in self.known and path not in self.told and data(name, path, link):
+                        if len(self.told) >= MAX_FILES:
+                            self.next = 1 << 62
+                            return
+                        self.told.add(path)
+                        ring.put_json(ring.OPENED, {"path": path})
+            except OSError as e:  # closed meanwhile
+                if e.filename != link and guard.theirs(e):
+                    raise
+        self.known = known
+
+
+def data(name, path, link):
+    """True for a regular file that is read, and neither the system's nor code nor ours."""
+    if name in ("0", "1", "2") or path.startswith(_SYSTEM) or path.endswith(_CODE + (_DELETED,)) or "-packages/" in path:
+        return False
+    if path.startswith(ring.session()["spool"]):
+        return False
+    # The link's own mode says how the file was opened (proc_pid_fd(5)).
+    return bool(os.lstat(link).st_mode & stat.S_IRUSR) and stat.S_ISREG(os.stat(link).st_mode)
+
+
+_main = None
+
+
+def main():
+    """The Files of a process without workers."""
+    global _main
+    if _main is None or _main.pid != os.getpid():
+        _main = Files(0)
+    return _main
