@@ -19,15 +19,24 @@ typedef _Bool bool;
 #define false 0
 
 /* include/uapi/linux/bpf.h */
-enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_RINGBUF = 27 };
+enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_PERCPU_ARRAY = 6, BPF_MAP_TYPE_LRU_HASH = 9, BPF_MAP_TYPE_RINGBUF = 27 };
 enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
 enum { BPF_F_NO_PREALLOC = 1 };
 enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
 
-/* What bpf_tracing.h wants to know of registers; no program reads one. */
-struct pt_regs;
-
 #define CORE __attribute__((preserve_access_index))
+
+/* The registers of a system call. */
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+	unsigned long dx, si, di, orig_ax;
+} CORE;
+#elif defined(__TARGET_ARCH_arm64)
+struct pt_regs {
+	__u64 regs[31], orig_x0;
+	int syscallno;
+} CORE;
+#endif
 
 struct ns_common {
 	unsigned int inum;
@@ -62,6 +71,14 @@ enum { SIGNAL_GROUP_EXIT = 4 }; /* include/linux/sched/signal.h */
 struct mm_struct {
 	unsigned long arg_start, arg_end, start_brk, brk;
 } CORE;
+struct file;
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+} CORE;
+struct files_struct {
+	struct fdtable *fdt;
+} CORE;
 struct task_struct {
 	int tgid, exit_code;
 	unsigned long min_flt, maj_flt;
@@ -70,6 +87,7 @@ struct task_struct {
 	struct mm_struct *mm;
 	struct task_struct *real_parent, *group_leader;
 	struct signal_struct *signal;
+	struct files_struct *files;
 } CORE;
 struct linux_binprm {
 	const char *interp; /* the program: of a script its interpreter */
@@ -81,12 +99,17 @@ struct kernel_siginfo {
 /* The address is deep in unions: __sifields._sigfault._addr; SIGSEGV and SIGBUS have it right behind the three ints, aligned. */
 
 struct super_block {
+	__u32 s_dev;
 	unsigned long s_magic;
 } CORE;
 struct inode {
+	__u16 i_mode;
 	struct super_block *i_sb;
+	unsigned long i_ino;
+	__u32 i_generation;
 } CORE;
 struct qstr {
+	__u32 len;
 	const unsigned char *name;
 } CORE;
 struct dentry {
@@ -97,6 +120,7 @@ struct path {
 	struct dentry *dentry;
 } CORE;
 struct file {
+	unsigned int f_mode;
 	struct inode *f_inode;
 	struct path f_path;
 } CORE;

@@ -63,4 +63,16 @@ struct oom_event {
 	__u8 comm[16];
 };
 
+#define MOST_FILES 4096 /* of a process that are told: beyond it more of the same are opened */
+
+/* A file that a process has opened for the first time, in a ring of its own. */
+struct open_event {
+	__u64 ts_ns; /* CLOCK_MONOTONIC */
+	__u32 id, pid; /* of the process, see struct proc */
+	__u32 device, generation, pad; /* with number: see struct opened */
+	__s32 folder; /* descriptor that a relative path begins in; AT_FDCWD: the working directory */
+	__u64 number;
+	__u8 path[512]; /* as the program gave it */
+};
+
 #endif

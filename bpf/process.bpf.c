@@ -77,7 +77,7 @@ int BPF_PROG(process_fork, struct task_struct *task, __u64 flags)
 	if (!(flags & clone_vm))
 		parent->flags |= FORKED;
 	__u32 tgid = BPF_CORE_READ(task, tgid);
-	struct proc child = { .id = __sync_fetch_and_add(&last_id, 1) + 1, .flags = flags & clone_vm ? 0 : INHERITS };
+	struct proc child = { .id = __sync_fetch_and_add(&last_id, 1) + 1, .flags = flags & clone_vm ? 0 : INHERITS, .pid = visible_pid(task) };
 	if (bpf_map_update_elem(&procs, &tgid, &child, BPF_ANY)) {
 		__sync_fetch_and_add(&lost_procs, 1);
 		return 0;
@@ -102,7 +102,7 @@ static __always_inline struct proc *adopt(struct task_struct *task)
 	if (last_id || visible_pid(task) != target_pid)
 		return 0;
 	__u32 tgid = BPF_CORE_READ(task, tgid);
-	struct proc target = { .id = __sync_fetch_and_add(&last_id, 1) + 1 };
+	struct proc target = { .id = __sync_fetch_and_add(&last_id, 1) + 1, .pid = target_pid };
 	if (bpf_map_update_elem(&procs, &tgid, &target, BPF_ANY)) {
 		__sync_fetch_and_add(&lost_procs, 1);
 		return 0;

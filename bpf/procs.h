@@ -10,6 +10,8 @@ enum {
 struct proc {
 	__u32 id; /* from 1, never used again: pids are */
 	__u32 flags;
+	__u32 pid; /* as the recorder sees it */
+	__u32 files; /* that it has opened for reading, each counted once */
 	__u64 user, kernel; /* write faults on present pages since the fork, by the program and inside of system calls */
 	__u64 after_fork; /* the same after it has forked itself: copies and mere write-protection look alike */
 };

@@ -3,6 +3,7 @@ package probes
 
 import (
 	"github.com/dptrace/dptrace/probes/cow"
+	"github.com/dptrace/dptrace/probes/files"
 	"github.com/dptrace/dptrace/probes/hook"
 	"github.com/dptrace/dptrace/probes/probe"
 	"github.com/dptrace/dptrace/probes/process"
@@ -15,4 +16,5 @@ var List = []*probe.Probe{
 	&procfs.Probe,
 	&process.Probe,
 	&cow.Probe,
+	&files.Probe,
 }

@@ -30,6 +30,8 @@ type cowProc struct {
 	_         structs.HostLayout
 	Id        uint32
 	Flags     uint32
+	Pid       uint32
+	Files     uint32
 	User      uint64
 	Kernel    uint64
 	AfterFork uint64

@@ -33,6 +33,8 @@ func decode(rec record, h traces.Head) (row any, ok bool) {
 		return decodeNext(rec.payload, h)
 	case typeState:
 		return decodeState(rec.payload, h)
+	case typeDigest:
+		return decodeDigest(rec.payload, h)
 	}
 	row = blank(rec.kind, h)
 	if row == nil {
@@ -65,6 +67,14 @@ func blank(kind uint16, h traces.Head) any {
 		return &traces.Extent{Head: h}
 	case typePrivate:
 		return &traces.Private{Head: h}
+	case typeDataset:
+		return &traces.Dataset{Head: h, Length: -1}
+	case typeLeftover:
+		return &traces.Leftover{Head: h, Worker: -1}
+	case typeOpened:
+		return &traces.Opened{Head: h, Source: "fd"}
+	case typeSetEpoch:
+		return &traces.SetEpoch{Head: h, Epoch: -1}
 	}
 	return nil
 }
@@ -96,18 +106,48 @@ func decodePut(payload []byte, h traces.Head) (any, bool) {
 	f := fields{b: payload}
 	row := traces.BatchPut{Head: h, Loader: f.u32(), Pass: f.u32(), Batch: f.u32(), Worker: f.i32(), DurNS: f.i64(), First: f.u32()}
 	n := f.i32()
-	switch {
-	case n == -1:
+	if n == -1 {
 		row.Keys = strings.ToValidUTF8(string(f.b[:min(len(f.b), maxKeys)]), "")
-	case n < 0 || int(n) > len(f.b)/8:
-		return nil, false
-	default:
-		row.Indices = make([]int64, n)
-		for i := range row.Indices {
-			row.Indices[i] = f.i64()
-		}
+		return &row, !f.short
 	}
-	return &row, !f.short
+	var ok, too bool
+	row.Indices, ok = f.i64s(int64(n))
+	if len(f.b) > 0 {
+		row.IDs, too = f.i64s(int64(n))
+		ok = ok && too
+	}
+	return &row, ok && !f.short
+}
+
+// i64s is n numbers, if there are as many.
+func (f *fields) i64s(n int64) ([]int64, bool) {
+	if n < 0 || n > int64(len(f.b)/8) {
+		return nil, false
+	}
+	list := make([]int64, n)
+	for i := range list {
+		list[i] = f.i64()
+	}
+	return list, true
+}
+
+const digestSize = 16
+
+func decodeDigest(payload []byte, h traces.Head) (any, bool) {
+	f := fields{b: payload}
+	row := traces.Digest{Head: h, Loader: f.u32(), Pass: f.u32(), Worker: f.i32(), Batch: f.u32(), Window: f.u32()}
+	n, indexed := int64(f.u16()), f.u16() == 1
+	var ok bool
+	if row.Positions, ok = f.i64s(n); ok && indexed {
+		row.Indices, ok = f.i64s(n)
+	}
+	if !ok || f.short || int64(len(f.b)) != n*(1+2*digestSize) {
+		return nil, false
+	}
+	row.Kinds = slices.Clone(f.take(int(n)))
+	row.Contents = slices.Clone(f.take(int(n) * digestSize))
+	row.Metas = slices.Clone(f.take(int(n) * digestSize))
+	return &row, true
 }
 
 func decodeFetch(payload []byte, h traces.Head) (any, bool) {

@@ -2,6 +2,7 @@ package hook
 
 import (
 	"bytes"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"math"
@@ -38,6 +39,15 @@ func clip(s string) string {
 		s = strings.ToValidUTF8(s[:maxText], "")
 	}
 	return s
+}
+
+// hex is the bytes that a key's value spells; nil where it spells none.
+func (f facts) hex(key string) []byte {
+	b, err := hex.DecodeString(f.text(key))
+	if err != nil || len(b) == 0 {
+		return nil
+	}
+	return b
 }
 
 // number is a key's value, or missing where it is no number. Numbers above

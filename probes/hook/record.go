@@ -24,6 +24,12 @@ const (
 	typeErrors
 	typeExtent
 	typePrivate
+	typeDataset
+	typeAttribute
+	typeDigest
+	typeLeftover
+	typeOpened
+	typeSetEpoch
 )
 
 const (

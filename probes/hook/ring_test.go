@@ -186,6 +186,7 @@ func FuzzDrain(f *testing.F) {
 	good := newImage(minCapacity)
 	good.put(typePut, make([]byte, 32))
 	good.put(typeState, make([]byte, 56))
+	good.put(typeDigest, append([]byte{20: 1, 28: 0}, make([]byte, 36)...))
 	good.put(typeSlot, []byte(`{"slot": 1, "attr": "rng", "source": "/etc/passwd"}`))
 	good.put(typeProcess, []byte(`{"pid": 1, "torch": "2"}`))
 	f.Add(good.b[:headerSize+1024])

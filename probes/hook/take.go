@@ -8,7 +8,7 @@ import (
 func (d *reader) take(s *source, rec record) {
 	h := traces.Head{TsNS: rec.tsNS, Proc: s.proc}
 	switch rec.kind {
-	case typeProcess, typeSlot, typeErrors:
+	case typeProcess, typeSlot, typeAttribute, typeErrors:
 		f, err := parseFacts(rec.payload)
 		switch {
 		case err != nil:
@@ -17,6 +17,8 @@ func (d *reader) take(s *source, rec record) {
 			d.takeProcess(s, f, h)
 		case rec.kind == typeSlot:
 			d.takeSlot(f, h)
+		case rec.kind == typeAttribute:
+			d.takeAttribute(f, h)
 		default:
 			d.takeErrors(s, f, h)
 		}
@@ -50,11 +52,26 @@ func (d *reader) takeProcess(s *source, f facts, h traces.Head) {
 func (d *reader) takeSlot(f facts, h traces.Head) {
 	row := traces.RngSlot{Head: h}
 	f.fill(&row)
-	a := assignment{source: f.text("source"), attr: f.text("attr"), first: int(f.number("first", 0)), last: int(f.number("last", 0))}
-	if line := d.sources.line(a); line > 0 {
-		row.File, row.Line = a.source, int32(line)
-	}
+	row.File, row.Line = d.assigned(f)
 	d.Rows.Append(row)
+}
+
+func (d *reader) takeAttribute(f facts, h traces.Head) {
+	row := traces.Attribute{Head: h, Worker: -1}
+	f.fill(&row)
+	row.Ordered, row.Unordered = f.hex("ordered"), f.hex("unordered")
+	row.File, row.Line = d.assigned(f)
+	d.Rows.Append(row)
+}
+
+// assigned is the one line that assigns an attribute; "" if there is none, or
+// several.
+func (d *reader) assigned(f facts) (file string, line int32) {
+	a := assignment{source: f.text("source"), attr: f.text("attr"), first: int(f.number("first", 0)), last: int(f.number("last", 0))}
+	if n := d.sources.line(a); n > 0 {
+		return a.source, int32(n)
+	}
+	return "", 0
 }
 
 // takeErrors counts what our code in the process could not do. The record's

@@ -79,6 +79,18 @@ func TestTake(t *testing.T) {
 			[]any{&traces.Extent{Head: h, Extent: 1, Loader: 2, Pass: 3, Path: "dataset.records", Class: "list", Items: 1000000, Sampled: 12000, Starts: []int64{67108863, 70000000}, Counts: []int64{150, 1}}}},
 		{"private", typePrivate, []byte(`{"pass": 1, "worker": 2, "window": 64, "when": "window", "extent": 0, "parent": 99, "present": 4096, "private": 8192, "dur_ns": 7}`),
 			[]any{&traces.Private{Head: h, Pass: 1, Worker: 2, Window: 64, When: "window", Parent: 99, Present: 4096, Private: 8192, DurNS: 7}}},
+		{"digests of a stream", typeDigest, append(pack(uint32(0), uint32(2), int32(1), uint32(7), uint32(3), uint16(2), uint16(0), int64(32), int64(40)), "\x01\x2aAAAAAAAAAAAAAAAABBBBBBBBBBBBBBBBaaaaaaaaaaaaaaaabbbbbbbbbbbbbbbb"...),
+			[]any{&traces.Digest{Head: h, Pass: 2, Worker: 1, Batch: 7, Window: 3, Positions: []int64{32, 40}, Kinds: []byte{1, 42},
+				Contents: []byte("AAAAAAAAAAAAAAAABBBBBBBBBBBBBBBB"), Metas: []byte("aaaaaaaaaaaaaaaabbbbbbbbbbbbbbbb")}}},
+		{"digest by index", typeDigest, append(pack(uint32(4), uint32(2), int32(-1), uint32(7), uint32(7), uint16(1), uint16(1), int64(32), int64(-1)), "\x11AAAAAAAAAAAAAAAAaaaaaaaaaaaaaaaa"...),
+			[]any{&traces.Digest{Head: h, Loader: 4, Pass: 2, Worker: -1, Batch: 7, Window: 7, Positions: []int64{32}, Indices: []int64{-1}, Kinds: []byte{17},
+				Contents: []byte("AAAAAAAAAAAAAAAA"), Metas: []byte("aaaaaaaaaaaaaaaa")}}},
+		{"digest without its metas", typeDigest, append(pack(uint32(0), uint32(2), int32(1), uint32(7), uint32(3), uint16(1), uint16(0), int64(32)), "\x01AAAAAAAAAAAAAAAA"...), nil},
+		{"digest with more than it says", typeDigest, append(pack(uint32(0), uint32(2), int32(1), uint32(7), uint32(3), uint16(1), uint16(0), int64(32)), "\x01AAAAAAAAAAAAAAAAaaaaaaaaaaaaaaaa-"...), nil},
+		{"digests that claim more than they have", typeDigest, pack(uint32(0), uint32(2), int32(1), uint32(7), uint32(3), uint16(65535), uint16(1), int64(32)), nil},
+		{"digest cut short", typeDigest, pack(uint32(0), uint32(2)), nil},
+		{"leftover", typeLeftover, []byte(`{"loader": 0, "pass": 1, "worker": 2, "samples": 3}`), []any{&traces.Leftover{Head: h, Pass: 1, Worker: 2, Samples: 3}}},
+		{"opened", typeOpened, []byte(`{"path": "/data/a.tar"}`), []any{&traces.Opened{Head: h, Path: "/data/a.tar", Source: "fd"}}},
 		{"slot with its line", typeSlot, []byte(`{"slot": 2, "path": "dataset.rng", "attr": "rng", "source": "` + python + `", "first": 1, "last": 0}`),
 			[]any{traces.RngSlot{Head: h, Slot: 2, Path: "dataset.rng", File: python, Line: 3}}},
 		{"errors of ours", typeErrors, []byte(`{"count": 2, "last": "boom", "disabled": true}`),
@@ -97,7 +109,7 @@ func TestTake(t *testing.T) {
 				t.Errorf("rows (-want +got):\n%s", diff)
 			}
 			var bad uint64
-			if tc.want == nil && tc.kind <= typePrivate {
+			if tc.want == nil && tc.kind <= typeSetEpoch {
 				bad = 1
 			}
 			if s.bad != bad {

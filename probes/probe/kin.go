@@ -17,6 +17,16 @@ type Relative struct {
 	CowUser, CowKernel, AfterFork uint64 // pages, known when it has ended
 }
 
+// Number is what rows about a process carry: of its program of now, or of its
+// last one if it ended a while ago.
+func (r *Recording) Number(of Relative) uint32 {
+	if !r.Procs.Known(of.Pid, of.Start) {
+		return of.Proc
+	}
+	p, _ := r.Procs.Of(of.Pid, of.Start)
+	return p.Number
+}
+
 // Kin is the processes of the run by the eBPF programs' ID. Its methods may be
 // called from several goroutines.
 type Kin struct {

@@ -77,14 +77,9 @@ func ticks(ns uint64) uint64 { return ns / uint64(probe.Tick) }
 // head begins a row about an event's process.
 func (w *watcher) head(e processEvent) traces.Head {
 	h := traces.Head{TsNS: int64(e.TsNs)}
-	r, ok := w.Kin.Of(e.Id)
-	switch {
-	case ok && !w.Procs.Known(r.Pid, r.Start):
-		h.Proc = r.Proc // it ended a while ago
-	case ok:
-		p, _ := w.Procs.Of(r.Pid, r.Start)
-		h.Proc = p.Number
-	default: // the event of its fork was lost
+	if r, ok := w.Kin.Of(e.Id); ok {
+		h.Proc = w.Number(r)
+	} else { // the event of its fork was lost
 		p, _ := w.Procs.Of(int32(e.Pid), ticks(e.StartNs))
 		h.Proc = p.Number
 	}

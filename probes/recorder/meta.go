@@ -47,6 +47,7 @@ func (r *recording) writeBegin() {
 	if r.refused != "" {
 		r.meta("tier_refused", r.refused)
 	}
+	r.meta("digest", r.Digest)
 	r.meta("spool", r.session.spool)
 	r.out.Append(host())
 	r.out.Append(clockRow())

@@ -32,6 +32,7 @@ type Options struct {
 	Version string // of dptrace
 	Fsync   bool
 	Tier    string // auto: kernel where the machine allows it; hook; kernel: nothing less
+	Digest  string // which samples to take digests of: one of shim's
 	Quiet   bool   // nothing on Stderr but failures
 	Stderr  io.Writer
 	// Report prints the report of the trace, at the end. nil: there is none.
@@ -81,7 +82,7 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 	if err != nil {
 		return 0, fail(invoker.because(err))
 	}
-	s, err := newSession(out.dir)
+	s, err := newSession(out.dir, o.Digest)
 	if err != nil {
 		out.discard()
 		return 0, fail(err)

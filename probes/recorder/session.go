@@ -28,7 +28,7 @@ type session struct {
 }
 
 // newSession makes the folder on a local file system.
-func newSession(trace string) (*session, error) {
+func newSession(trace, digest string) (*session, error) {
 	base, err := hook.SpoolBase(trace)
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func newSession(trace string) (*session, error) {
 		err = os.Mkdir(s.spool, 0o700)
 	}
 	if err == nil {
-		err = shim.Unpack(s.hook, shim.Session{Spool: s.spool, Ring: hook.RingBytes, Rings: hook.Rings, Lock: lock})
+		err = shim.Unpack(s.hook, shim.Session{Spool: s.spool, Ring: hook.RingBytes, Rings: hook.Rings, Lock: lock, Digest: digest})
 	}
 	if err != nil {
 		s.remove()
