@@ -6,16 +6,24 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dptrace/dptrace/analyze/accept"
 	"github.com/dptrace/dptrace/analyze/detect"
 	copied "github.com/dptrace/dptrace/analyze/detect/dataset-copied-per-worker"
 	idle "github.com/dptrace/dptrace/analyze/detect/idle-workers"
 	one "github.com/dptrace/dptrace/analyze/detect/last-batch-size-1"
 	cow "github.com/dptrace/dptrace/analyze/detect/memory-growth-cow"
+	notshuffled "github.com/dptrace/dptrace/analyze/detect/not-shuffled"
 	repeats "github.com/dptrace/dptrace/analyze/detect/order-repeats"
+	disagree "github.com/dptrace/dptrace/analyze/detect/ranks-disagree"
 	epochs "github.com/dptrace/dptrace/analyze/detect/rng-duplicate-epochs"
 	ranks "github.com/dptrace/dptrace/analyze/detect/rng-duplicate-ranks"
 	workers "github.com/dptrace/dptrace/analyze/detect/rng-duplicate-workers"
 	noepoch "github.com/dptrace/dptrace/analyze/detect/sampler-no-set-epoch"
+	dropped "github.com/dptrace/dptrace/analyze/detect/samples-dropped"
+	sharedranks "github.com/dptrace/dptrace/analyze/detect/shard-duplicate-ranks"
+	sharedworkers "github.com/dptrace/dptrace/analyze/detect/shard-duplicate-workers"
+	leak "github.com/dptrace/dptrace/analyze/detect/split-leak"
+	stale "github.com/dptrace/dptrace/analyze/detect/stale-worker-state"
 	crash "github.com/dptrace/dptrace/analyze/detect/swallowed-crash"
 	uneven "github.com/dptrace/dptrace/analyze/detect/uneven-shards"
 	killed "github.com/dptrace/dptrace/analyze/detect/worker-killed"
@@ -31,12 +39,19 @@ var Rules = []detect.Rule{
 	workers.Rule,
 	epochs.Rule,
 	ranks.Rule,
+	sharedworkers.Rule,
+	sharedranks.Rule,
 	noepoch.Rule,
 	repeats.Rule,
+	notshuffled.Rule,
 	uneven.Rule,
+	leak.Rule,
 	wronglen.Rule,
 	one.Rule,
+	disagree.Rule,
+	stale.Rule,
 	idle.Rule,
+	dropped.Rule,
 	cow.Rule,
 	copied.Rule,
 	killed.Rule,
@@ -54,6 +69,8 @@ type Result struct {
 	Tier     Tier
 
 	Processes Processes
+
+	Unused []accept.Entry // of dptrace.toml: they accept nothing that was found
 }
 
 // Run reads a trace once and judges it. What is damaged is left out and noted
@@ -63,9 +80,11 @@ func Run(run *traces.Run) (*Result, error) {
 	facts := map[*detect.Facts]detect.Accumulator{}
 	tables := append(slices.Clone(timeline.Needs), ledgerNeeds...)
 	for _, r := range Rules {
-		if facts[r.Facts] == nil {
-			facts[r.Facts] = r.Facts.New()
-			tables = append(tables, r.Facts.Needs...)
+		for _, f := range kinds(r.Facts) {
+			if facts[f] == nil {
+				facts[f] = f.New()
+				tables = append(tables, f.Needs...)
+			}
 		}
 	}
 	err := run.Each(distinct(tables), func(b traces.Batch) error {
@@ -86,12 +105,33 @@ func Run(run *traces.Run) (*Result, error) {
 	r := &Result{Run: run, Timeline: builder.Build(run.Problems), Lost: ledger.lost(run.Problems), Overhead: ledger.overhead(), Tier: ledger.tier()}
 	r.Processes = ledger.processes(r.Timeline)
 	for _, rule := range Rules {
-		findings, checks := rule.Judge(facts[rule.Facts], r.Timeline)
+		findings, checks := rule.Judge(of(facts, rule.Facts), r.Timeline)
 		r.Findings = append(r.Findings, findings...)
 		r.Checks = append(r.Checks, checks...)
 	}
+	r.fold()
 	slices.SortStableFunc(r.Findings, func(a, b finding.Finding) int { return int(b.Certainty - a.Certainty) })
 	return r, nil
+}
+
+// kinds are the facts that are collected for a rule.
+func kinds(f *detect.Facts) []*detect.Facts {
+	if f.Of != nil {
+		return f.Of
+	}
+	return []*detect.Facts{f}
+}
+
+// of is what was collected for a rule.
+func of(facts map[*detect.Facts]detect.Accumulator, f *detect.Facts) detect.Accumulator {
+	if f.Of == nil {
+		return facts[f]
+	}
+	var joined detect.Joined
+	for _, kind := range f.Of {
+		joined = append(joined, facts[kind])
+	}
+	return joined
 }
 
 // distinct keeps the first of equal names.

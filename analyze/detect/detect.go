@@ -26,6 +26,7 @@ type Facts struct {
 	Name  string
 	Needs []string // tables, in the order in which Add gets their rows
 	New   func() Accumulator
+	Of    []*Facts // that these are joined of: see Join
 }
 
 // Accumulator collects rows. The rows of one part of a trace go to one

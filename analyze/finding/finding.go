@@ -43,6 +43,8 @@ type Finding struct {
 	Verify    string     `json:"verify"`       // how to see that the fix worked
 	NotABugIf string     `json:"not_a_bug_if"` // when this is what the user wants
 	Proof     string     `json:"proof"`        // where the evidence comes from: hook, procfs, kernel
+
+	Accepted string `json:"accepted,omitempty"` // why the user wants it as it is, by dptrace.toml; "" not accepted
 }
 
 // Loader says which DataLoader a finding is about.

@@ -13,7 +13,7 @@ import (
 // Facts is what the rules need.
 var Facts = &detect.Facts{
 	Name:  "orders",
-	Needs: []string{"pass", "batch_put"},
+	Needs: []string{"pass", "batch_put", "set_epoch"},
 	New:   func() detect.Accumulator { return &Orders{parts: map[*traces.Part]*part{}} },
 }
 
@@ -28,7 +28,10 @@ type Orders struct {
 type part struct {
 	begins    map[passKey]traces.Pass
 	sequences map[passKey]*Sequence
+	told      map[samplerKey][]traces.SetEpoch
 }
+
+type samplerKey struct{ proc, sampler uint32 }
 
 type passKey struct{ proc, loader, pass uint32 }
 
@@ -36,7 +39,7 @@ type passKey struct{ proc, loader, pass uint32 }
 func (o *Orders) Add(b traces.Batch) {
 	p := o.parts[b.Part]
 	if p == nil {
-		p = &part{begins: map[passKey]traces.Pass{}, sequences: map[passKey]*Sequence{}}
+		p = &part{begins: map[passKey]traces.Pass{}, sequences: map[passKey]*Sequence{}, told: map[samplerKey][]traces.SetEpoch{}}
 		o.parts[b.Part] = p
 	}
 	switch rows := b.Rows.(type) {
@@ -45,6 +48,11 @@ func (o *Orders) Add(b traces.Batch) {
 			if r := &rows[i]; r.Phase == "begin" {
 				p.begins[passKey{r.Proc, r.Loader, r.Pass}] = *r
 			}
+		}
+	case []traces.SetEpoch:
+		for i := range rows {
+			k := samplerKey{rows[i].Proc, rows[i].SamplerID}
+			p.told[k] = append(p.told[k], rows[i])
 		}
 	case []traces.BatchPut:
 		for i := range rows {

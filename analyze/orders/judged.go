@@ -23,6 +23,7 @@ type Pass struct {
 	Epoch    int64 // of the sampler as the pass began; -1: it has none
 	Begin    traces.Pass
 	Sequence *Sequence
+	Told     []traces.SetEpoch // calls of its sampler's set_epoch, of all times
 
 	read mark // what the loop took
 	all  bool // that is all there was
@@ -30,6 +31,15 @@ type Pass struct {
 
 // Samples is how many the loop was given.
 func (p *Pass) Samples() int { return p.read.samples }
+
+// Batches is how many they were in.
+func (p *Pass) Batches() int { return p.read.batches }
+
+// All tells whether that is all there was.
+func (p *Pass) All() bool { return p.all }
+
+// Straight tells whether the order is 0, 1, 2, ...
+func (p *Pass) Straight() bool { return p.read.jumps == 0 }
 
 // Refs are the rows where the pass begins.
 func (p *Pass) Refs() []finding.Ref {
@@ -110,8 +120,9 @@ func (o *Orders) rank(l *timeline.Loader) *Rank {
 			r.epochs[begin.SamplerEpoch] = true
 			continue
 		}
-		p := &Pass{Pass: tp, Object: object(l, tp.Object), Epoch: begin.SamplerEpoch, Begin: begin, Sequence: s}
+		p := &Pass{Pass: tp, Object: tp.Made(), Epoch: begin.SamplerEpoch, Begin: begin, Sequence: s}
 		p.Contract = contract(p.Object)
+		p.Told = rows.told[samplerKey{l.Process.Proc, p.Object.SamplerID}]
 		p.all = tp.Exhausted && s.now.batches == tp.Delivered
 		var ok bool
 		if p.read, ok = s.at(min(tp.Delivered, s.now.batches), s.stride); !ok {
@@ -152,21 +163,19 @@ func (r *Rank) Frozen(training []*Pass) bool {
 	return epoch >= 0 && len(training) > 1 && !r.lost && !slices.ContainsFunc(training, func(p *Pass) bool { return p.Epoch != epoch })
 }
 
-func object(l *timeline.Loader, number uint32) *traces.Loader {
-	for i := range l.Objects {
-		if l.Objects[i].Loader == number {
-			return &l.Objects[i]
-		}
-	}
-	return l.First()
-}
-
 // Repeat is a pass in the order of an earlier one.
 type Repeat struct {
 	First, Again *Pass
 	Samples      int  // that were compared
 	All          bool // both to their ends; else only the samples that both loops took
 	Shuffled     bool // the order looks like a shuffled one
+}
+
+// SameData tells whether both passes are over one dataset object. A DataLoader
+// that is made anew for each pass may be over other data each time.
+func (r Repeat) SameData() bool {
+	a, b := r.First.Object, r.Again.Object
+	return a == b || a.DatasetID != 0 && a.DatasetID == b.DatasetID
 }
 
 // Repeats are the passes of one training that go through the data as an earlier

@@ -28,6 +28,7 @@ type mark struct {
 	batches, samples int
 	digest           [2]uint64 // of the indices in their order; where batches end does not count
 	descents         int       // how often an index is smaller than the one before
+	jumps            int       // how often it is not the one before plus 1; the first one has to be 0
 	distinct         int       // indices, counted up to Enough
 }
 
@@ -64,6 +65,9 @@ func (s *Sequence) add(r *traces.BatchPut) {
 	for _, i := range r.Indices {
 		if m.samples > 0 && i < s.last {
 			m.descents++
+		}
+		if m.samples == 0 && i != 0 || m.samples > 0 && i != s.last+1 {
+			m.jumps++
 		}
 		s.last = i
 		if len(s.head) < headKept {

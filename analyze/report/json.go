@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"math"
+	"strings"
 
 	"github.com/dptrace/dptrace/analyze"
 	"github.com/dptrace/dptrace/analyze/finding"
@@ -76,7 +77,7 @@ type unhooked struct {
 func JSON(w io.Writer, r *analyze.Result) error {
 	d := document{
 		Schema: schema,
-		Trace:  trace(r),
+		Trace:  strings.Join(folders(r), " "),
 		Run: run{
 			Command:   list(r.Timeline.Command),
 			DurationS: math.Round(duration(r).Seconds()*1e3) / 1e3,

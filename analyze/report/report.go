@@ -3,6 +3,7 @@
 package report
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -13,9 +14,23 @@ import (
 	"github.com/dptrace/dptrace/traces"
 )
 
-// Fails tells whether a result has a finding at or above a certainty.
+// Fails tells whether a result has a finding at or above a certainty that
+// dptrace.toml does not accept.
 func Fails(r *analyze.Result, atLeast finding.Certainty) bool {
-	return slices.ContainsFunc(r.Findings, func(f finding.Finding) bool { return f.Certainty >= atLeast })
+	return slices.ContainsFunc(r.Findings, func(f finding.Finding) bool { return f.Accepted == "" && f.Certainty >= atLeast })
+}
+
+// Unused says, line by line, which entries of dptrace.toml accept nothing.
+func Unused(r *analyze.Result) []string {
+	var lines []string
+	for _, e := range r.Unused {
+		at := " at " + e.At
+		if e.At == "" {
+			at = " without a loader (at = \"file:line\" names one)"
+		}
+		lines = append(lines, fmt.Sprintf("%s accepts nothing: there is no finding of %s%s", e.Place, e.Rule, at))
+	}
+	return lines
 }
 
 // Incomplete says, line by line, what of the trace was cut off, is missing or
@@ -39,15 +54,15 @@ func IncompleteRun(run *traces.Run) []string {
 	return lines
 }
 
-// trace is the folders of a run in their order, joined by blanks.
-func trace(r *analyze.Result) string {
+// folders of a run in their order.
+func folders(r *analyze.Result) []string {
 	var names []string
 	for _, p := range r.Run.Parts {
 		if !slices.Contains(names, p.Trace) {
 			names = append(names, p.Trace)
 		}
 	}
-	return strings.Join(names, " ")
+	return names
 }
 
 // distinct is the different values of a fact of the run's processes, joined by

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dptrace/dptrace/analyze"
+	"github.com/dptrace/dptrace/analyze/accept"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
@@ -22,13 +23,14 @@ var update = flag.Bool("update", false, "rewrite the golden files of testdata")
 // results are the cases: each is printed as text (NAME.txt), for a terminal
 // (NAME.tty.txt) and as JSON (NAME.json).
 var results = map[string]func() *analyze.Result{
-	"clean":   clean,
-	"found":   found,
-	"gaps":    gaps,
-	"hostile": hostile,
-	"kernel":  kernel,
-	"nothing": nothing,
-	"swarm":   swarm,
+	"accepted": accepted,
+	"clean":    clean,
+	"found":    found,
+	"gaps":     gaps,
+	"hostile":  hostile,
+	"kernel":   kernel,
+	"nothing":  nothing,
+	"swarm":    swarm,
 }
 
 func TestGolden(t *testing.T) {
@@ -130,7 +132,7 @@ func TestJSONKeys(t *testing.T) {
 }
 
 func TestFails(t *testing.T) {
-	r := &analyze.Result{Findings: []finding.Finding{{Certainty: finding.Likely}, {Certainty: finding.Note}}}
+	r := &analyze.Result{Findings: []finding.Finding{{Certainty: finding.Proven, Accepted: "why"}, {Certainty: finding.Likely}, {Certainty: finding.Note}}}
 	for _, c := range []struct {
 		atLeast finding.Certainty
 		want    bool
@@ -292,6 +294,15 @@ func found() *analyze.Result {
 		{Rule: "rng-duplicate-epochs", Loader: 1, Status: finding.Found, Reason: "the same numbers from dataset.transform.rng"},
 		{Rule: "rng-duplicate-ranks", Loader: 1, Status: finding.CannotTell, Reason: "one rank"},
 	}
+	return r
+}
+
+// accepted is found with findings that the user wants as they are.
+func accepted() *analyze.Result {
+	r := found()
+	r.Findings[0].Accepted = "the same augmentations in all workers are the point of this ablation, see the notes of last week's meeting"
+	r.Findings[2].Accepted = "known"
+	r.Unused = []accept.Entry{{Rule: "order-repeats", At: "train.py:88", Reason: "x", Place: "dptrace.toml:9"}, {Rule: "uneven-shards", Reason: "x", Place: "dptrace.toml:14"}}
 	return r
 }
 

@@ -37,10 +37,12 @@ func Text(w io.Writer, r *analyze.Result, o Options) error {
 	p := &page{w: w, width: o.Width, color: o.Color, unicode: o.Unicode, printed: map[string]string{}}
 	p.header(r)
 	p.findings(r)
+	p.accepted(r)
 	p.line("")
 	p.waits(r)
 	p.checks("checked, clean", finding.Clean, r.Checks)
 	p.checks("could not check", finding.CannotTell, r.Checks)
+	p.unused(r)
 	p.unwatched(r)
 	p.losses(r)
 	p.overhead(r.Overhead)
@@ -70,7 +72,7 @@ func (p *page) header(r *analyze.Result) {
 	if r.Tier.Name != "" && r.Tier.Refused == "" {
 		facts = append(facts, "tier "+r.Tier.Name)
 	}
-	facts = append(facts, trace(r))
+	facts = append(facts, where(r))
 	for _, l := range wrap(p.clean(strings.Join(facts, ", ")), p.width) {
 		p.line(p.paint(grey, l))
 	}
@@ -84,6 +86,15 @@ func (p *page) header(r *analyze.Result) {
 		}
 		p.entry(0, summaryColumn, grey, label, l)
 	}
+}
+
+// where names the folders of the run, if they are few.
+func where(r *analyze.Result) string {
+	names := folders(r)
+	if len(names) > most {
+		return fmt.Sprintf("%d traces: %s to %s", len(names), names[0], names[len(names)-1])
+	}
+	return strings.Join(names, " ")
 }
 
 // processesSeen counts processes, and says how many only the kernel knows.
@@ -111,16 +122,22 @@ func loaders(t *timeline.Timeline) []string {
 }
 
 func (p *page) findings(r *analyze.Result) {
-	all := r.Findings
+	var all []finding.Finding // that nobody has accepted
 	counts := map[finding.Certainty]int{}
-	for _, f := range all {
-		counts[f.Certainty]++
+	for _, f := range r.Findings {
+		if f.Accepted == "" {
+			all = append(all, f)
+			counts[f.Certainty]++
+		}
 	}
 	if counts[finding.Proven]+counts[finding.Likely] == 0 {
 		p.line("")
-		if slices.ContainsFunc(r.Checks, func(c finding.Check) bool { return c.Status == finding.Clean }) {
+		switch {
+		case len(all) < len(r.Findings):
+			p.line(p.paint(green, "Nothing is proven or likely to be wrong but what was accepted."))
+		case slices.ContainsFunc(r.Checks, func(c finding.Check) bool { return c.Status == finding.Clean }):
 			p.line(p.paint(green, "Nothing is proven or likely to be wrong."))
-		} else {
+		default:
 			p.line(p.paint(yellow, "Nothing was found, but nothing could be called clean either."))
 		}
 	}
@@ -144,6 +161,39 @@ func (p *page) findings(r *analyze.Result) {
 	}
 	if notes > most {
 		p.entry(0, 8, grey, "", fmt.Sprintf("and %d more notes, see --format json", notes-most+1))
+	}
+}
+
+// accepted lists what dptrace.toml accepts, each with its reason.
+func (p *page) accepted(r *analyze.Result) {
+	first := true
+	for _, f := range r.Findings {
+		if f.Accepted == "" {
+			continue
+		}
+		if first {
+			p.line("")
+			first = false
+		}
+		text := fmt.Sprintf("%s (%s)  %s", f.Rule, f.Certainty, f.Title)
+		if f.Loader.At != "" {
+			text += " (" + f.Loader.At + ")"
+		}
+		p.entry(0, 10, grey, "ACCEPTED", text)
+		p.fact("reason", f.Accepted)
+	}
+}
+
+// unused says which entries of dptrace.toml accept nothing.
+func (p *page) unused(r *analyze.Result) {
+	lines := Unused(r)
+	if len(lines) > most {
+		lines = append(lines[:most-1], fmt.Sprintf("and %d more", len(lines)-most+1))
+	}
+	label := "unused"
+	for _, l := range lines {
+		p.entry(0, summaryColumn, yellow, label, l)
+		label = ""
 	}
 }
 

@@ -70,18 +70,7 @@ func (pr *procRows) build(part *traces.Part, n uint32) *Process {
 	p := &Process{Part: part, Process: pr.process, Exit: pr.exit, Begin: pr.begin, End: pr.end, LostRecords: pr.lost,
 		Signals: pr.signals.all(), Oom: pr.oom, Memory: pr.memory, Raised: pr.raised.all(), Steps: pr.steps, Optimizers: pr.optims}
 	p.Proc = n
-	for _, d := range pr.dist {
-		if d.Op != "ddp" && d.Op != "fsdp" {
-			continue
-		}
-		ranks := d.Ranks
-		if len(ranks) == 0 { // the default group: everybody
-			for r := range int64(p.WorldSize) {
-				ranks = append(ranks, r)
-			}
-		}
-		p.Peers = append(p.Peers, ranks)
-	}
+	p.Groups, p.Peers = groupsOf(pr.dist, p.WorldSize)
 	for _, ps := range pr.passes {
 		if ps.next.between > 0 || ps.next.own > 0 {
 			p.Stepped = true

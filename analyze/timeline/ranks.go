@@ -6,68 +6,6 @@ import (
 	"strings"
 )
 
-// Relation is what is known about two ranks.
-type Relation int
-
-const (
-	NotSeen Relation = iota // no group was seen for one of them
-	Apart                   // groups were seen, and no chain of them joins the two: parts of one replica
-	Peers                   // their gradients are reduced together: data-parallel peers
-)
-
-// joinPeers unites the groups of all ranks: with a mesh of shards and replicas,
-// two ranks may be data-parallel through a third one only.
-func (t *Timeline) joinPeers() {
-	groups := [][]int64{}
-	for _, p := range t.Processes {
-		groups = append(groups, p.Peers...)
-	}
-	root := map[int64]int64{}
-	var find func(r int64) int64
-	find = func(r int64) int64 {
-		up, ok := root[r]
-		if !ok {
-			root[r] = r
-			return r
-		}
-		if up == r {
-			return r
-		}
-		root[r] = find(up)
-		return root[r]
-	}
-	for _, g := range groups {
-		for _, r := range g[1:] {
-			root[find(r)] = find(g[0])
-		}
-		find(g[0])
-	}
-	for _, p := range t.Processes {
-		if len(p.Peers) == 0 {
-			continue
-		}
-		var all []int64
-		for r := range root {
-			if find(r) == find(int64(p.Rank)) {
-				all = append(all, r)
-			}
-		}
-		slices.Sort(all)
-		p.Peers = [][]int64{all}
-	}
-}
-
-// Relation between the processes of two ranks of one training.
-func (t *Timeline) Relation(a, b *Process) Relation {
-	if len(a.Peers) == 0 || len(b.Peers) == 0 {
-		return NotSeen
-	}
-	if slices.Contains(a.Peers[0], int64(b.Rank)) {
-		return Peers
-	}
-	return Apart
-}
-
 // Together tells whether two processes are ranks of one training: other ranks,
 // and alive at the same time (not one the restart of the other), which is known
 // only where they share a clock.

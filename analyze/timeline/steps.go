@@ -95,3 +95,15 @@ func (s *nextStats) role(trained bool, mostDelivered int) Role {
 	}
 	return Unknown
 }
+
+// Evaluates tells whether a pass was a loop of its own in which nothing was
+// learned: no step followed a delivery, and gradients were off, or no step was
+// taken in it from its begin to the end of its data. A second loader of a
+// training step, advanced now and then, is no evaluation.
+func (p *Pass) Evaluates() bool {
+	s := p.stats
+	return p.Role == Eval && s != nil && s.own == 0 && (s.gradOn == 0 || s.between == 0 && s.stopped)
+}
+
+// Made is the DataLoader object that the pass is of.
+func (p *Pass) Made() *traces.Loader { return p.Loader.object(p.Object) }

@@ -38,9 +38,10 @@ type Process struct {
 	traces.Process
 	Exit    *traces.Exit // the surest row; nil unknown
 	Loaders []*Loader
-	Stepped bool      // an optimizer was seen stepping in it
-	Peers   [][]int64 // groups of ranks whose gradients are reduced together with this process's
-	Begin   int64     // nanoseconds of its host's monotonic clock
+	Stepped bool          // an optimizer was seen stepping in it
+	Groups  []traces.Dist // what it was seen to do in torch.distributed
+	Peers   [][]int64     // groups of ranks whose gradients are reduced together with this process's
+	Begin   int64         // nanoseconds of its host's monotonic clock
 	End     int64
 	Parent  *Process // nil: unknown, or not of the run
 	Next    *Process // what it became by calling exec, if that has a number of its own

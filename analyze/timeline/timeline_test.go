@@ -125,44 +125,6 @@ func TestLoaders(t *testing.T) {
 	}
 }
 
-func TestRelation(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		groups [][]int64 // of rank 0, 1, …; each its own rows
-		a, b   int
-		want   timeline.Relation
-	}{
-		{"ddp over all", [][]int64{{0, 1}, {0, 1}}, 0, 1, timeline.Peers},
-		{"tensor parallel by two", [][]int64{{0, 2}, {1, 3}, {0, 2}, {1, 3}}, 0, 1, timeline.Apart},
-		{"and its peers", [][]int64{{0, 2}, {1, 3}, {0, 2}, {1, 3}}, 1, 3, timeline.Peers},
-		{"one rank without a group", [][]int64{{0, 1}, nil}, 0, 1, timeline.NotSeen},
-	} {
-		r := NewRun(t)
-		for rank, g := range c.groups {
-			p := r.Process(rank, len(c.groups))
-			if g != nil {
-				p.Group("fsdp", g...)
-			}
-		}
-		tl := build(t, r)
-		if got := tl.Relation(tl.Processes[c.a], tl.Processes[c.b]); got != c.want {
-			t.Errorf("%s: %v, want %v", c.name, got, c.want)
-		}
-	}
-	// Shards of two and replicas of two: 0 and 3 meet through a third rank only.
-	r := NewRun(t)
-	for rank, groups := range [][][]int64{{{0, 1}, {0, 2}}, {{0, 1}, {1, 3}}, {{2, 3}, {0, 2}}, {{2, 3}, {1, 3}}} {
-		p := r.Process(rank, 4)
-		for _, g := range groups {
-			p.Group("fsdp", g...)
-		}
-	}
-	tl := build(t, r)
-	if got := tl.Relation(tl.Processes[0], tl.Processes[3]); got != timeline.Peers {
-		t.Errorf("a mesh of shards and replicas: %v", got)
-	}
-}
-
 func TestGap(t *testing.T) {
 	play := func(how Pass, seal bool, more func(*Run)) string {
 		r := NewRun(t)

@@ -15,6 +15,8 @@ type Walk struct {
 	Batch        int  // samples of a batch; 0 is 8
 	Passes       int
 	Anew         bool                       // a DataLoader object for each pass
+	Dataset      uint32                     // Loader.DatasetID
+	Told         []int64                    // epochs that set_epoch was called with, before the first pass
 	Generator    bool                       // was given
 	Unended      bool                       // the last pass has no end row: the program ends in it
 	Order        func(pass int) []int64     // of the samples
@@ -24,6 +26,7 @@ type Walk struct {
 	Break        func(pass int) int         // batches after which the loop breaks; 0: none
 	Lost         func(pass, batch int) bool // rows of batch_put that are not in the trace
 	NoGrad       bool
+	Contains     func(pass int, index int64) What // nil: nothing was digested
 }
 
 // Shuffled is a permutation of n samples.
@@ -59,7 +62,11 @@ func (p *Process) Walk(w Walk) {
 			p.loaders++
 			recorded = 0
 			p.Run.Add(p.Proc, traces.Loader{Loader: p.loaders, Class: "torch.utils.data.dataloader.DataLoader", Dataset: "__main__.Points", Length: -1, BatchSize: int32(w.Batch), Iterable: w.Iterable,
-				Sampler: w.Sampler, BatchSampler: w.BatchSampler, SamplerEpoch: w.epoch(pass), Generator: w.Generator, File: "/home/me/proj/train.py", Line: 88})
+				Sampler: w.Sampler, BatchSampler: w.BatchSampler, SamplerEpoch: w.epoch(pass), Generator: w.Generator, File: "/home/me/proj/train.py", Line: 88,
+				DatasetID: w.Dataset, SamplerID: p.loaders})
+			for _, epoch := range w.Told {
+				p.Run.Add(p.Proc, traces.SetEpoch{SamplerID: p.loaders, Epoch: epoch, File: "/home/me/proj/train.py", Line: 80})
+			}
 		}
 		w.play(p, pass, recorded)
 		recorded++
@@ -97,6 +104,9 @@ func (w *Walk) play(p *Process, pass int, recorded uint32) {
 		}
 		if w.Lost == nil || !w.Lost(pass, batch) {
 			r.Add(p.Proc, put)
+		}
+		if w.Contains != nil {
+			r.Add(p.Proc, Digest(traces.Digest{Loader: n, Pass: recorded, Worker: -1, Batch: uint32(batch), Window: uint32(batch)}, order[at:min(at+w.Batch, len(order))], func(index int64) What { return w.Contains(pass, index) }))
 		}
 		if stop > 0 && batch >= stop { // prefetched
 			batch++

@@ -90,7 +90,7 @@ func certainty(r orders.Repeat) finding.Certainty {
 		return finding.Note // it was told that epoch twice, others in between: a pass done over
 	case p.Contract == orders.Own || q.Contract == orders.Own:
 		return finding.Note // one order may be what it is for: by length, by difficulty
-	case p.Contract != orders.Shuffles || q.Contract != orders.Shuffles, p.Object != q.Object, p.Role != timeline.Train || q.Role != timeline.Train, !r.All:
+	case p.Contract != orders.Shuffles || q.Contract != orders.Shuffles, !r.SameData(), p.Role != timeline.Train || q.Role != timeline.Train, !r.All:
 		return finding.Likely
 	}
 	return finding.Proven
@@ -196,7 +196,7 @@ func (j *judged) excuse() string {
 	switch {
 	case r.First.Contract == orders.Own:
 		return orders.Class(r.First.Object) + " is meant to give one order, by length or by difficulty."
-	case r.First.Object != r.Again.Object:
+	case !r.SameData():
 		return "the DataLoader that is made anew for each pass has other data each time."
 	case r.First.Role != timeline.Train || r.Again.Role != timeline.Train:
 		return "these passes do not train."

@@ -51,7 +51,7 @@ type comparison struct {
 	compared map[duplicate.Key][]*streams.Draws
 	streams  int
 	// Pairs of draws that agree although nothing is wrong, or not this.
-	sameSamples, apart int
+	sameSamples, apart, undecided int
 }
 
 func (c *comparison) judge() duplicate.Judged {
@@ -67,6 +67,8 @@ func (c *comparison) judge() duplicate.Judged {
 	switch {
 	case c.sameSamples > 0:
 		j.Compared, j.Nothing = 0, sameSamples
+	case c.undecided > 0 && len(j.Hits) == 0:
+		j.Compared, j.Nothing = 0, "ranks draw the same numbers, and the program made process groups or a mesh of its own, which may put them into one replica"
 	case ranks < 2 && len(c.group.Loaders) > 1 && c.apart > 0:
 		j.Nothing = "no two ranks whose gradients are reduced together"
 	case ranks < 2:
@@ -169,6 +171,9 @@ func (c *comparison) certainty(a, b *streams.Draws) finding.Certainty {
 	switch {
 	case relation == timeline.Apart:
 		return 0 // parts of one replica get the same data, and must
+	case relation == timeline.Undecided:
+		c.undecided++
+		return 0
 	case samples == timeline.SamplesSame:
 		c.sameSamples++
 		return finding.Note
@@ -178,7 +183,7 @@ func (c *comparison) certainty(a, b *streams.Draws) finding.Certainty {
 		return finding.Note
 	case (p.Role != timeline.Train || q.Role != timeline.Train) && blind:
 		return finding.Note // an evaluation, maybe
-	case relation != timeline.Peers || p.Role != timeline.Train || q.Role != timeline.Train || a.Ordering || b.Ordering:
+	case relation != timeline.DataParallel || p.Role != timeline.Train || q.Role != timeline.Train || a.Ordering || b.Ordering:
 		return finding.Likely
 	}
 	return finding.Proven
@@ -219,7 +224,7 @@ func (c *comparison) text(hits []*duplicate.Hit) duplicate.Text {
 		text.Why = append(text.Why, fmt.Sprintf("PyTorch seeds workers from the base seed of the pass, and that is %d on both ranks.", a.BaseSeed))
 	}
 	switch relation := c.Relation(a.Loader.Process, b.Loader.Process); {
-	case relation == timeline.Peers:
+	case relation == timeline.DataParallel:
 		text.Why = append(text.Why, "The gradients of these ranks are reduced together (DDP or FSDP), so their samples make one batch.")
 	case hits[0].Certainty == finding.Likely:
 		text.Why = append(text.Why, "It was not seen that the gradients of these ranks are reduced together, so they may be parts of one model.")

@@ -68,11 +68,11 @@ func (j *judged) judge() {
 	}
 }
 
-// certainty of the surest pair: torch's own sampler, and one loader object over
-// one dataset. Loaders made anew for each pass may be over other data each time.
+// certainty of the surest pair: torch's own sampler, and one dataset object.
+// Loaders made anew for each pass may be over other data each time.
 func certainty(repeats []orders.Repeat) finding.Certainty {
 	for _, r := range repeats {
-		if r.All && r.First.Object == r.Again.Object && r.First.Contract == orders.Shuffles && r.First.Role == timeline.Train && r.Again.Role == timeline.Train {
+		if r.All && r.SameData() && r.First.Contract == orders.Shuffles && r.First.Role == timeline.Train && r.Again.Role == timeline.Train {
 			return finding.Proven
 		}
 	}
@@ -116,6 +116,9 @@ func (j *judged) finding() finding.Finding {
 	f.Title = fmt.Sprintf("%s: the epoch of %s stays %d%s", orders.Passes(j.repeats, j.training), orders.Class(o), first.Epoch, j.group.RankNames(j.ranks))
 	f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("%s shuffles by its seed and its epoch. As each of %d passes began, %s.epoch was %d.",
 		orders.Class(o), n, orders.Sampler(o), first.Epoch), Refs: orders.Begins(j.training)})
+	if o.SamplerID != 0 {
+		f.Evidence = append(f.Evidence, told(first))
+	}
 	f.Evidence = append(f.Evidence, orders.Evidence(j.repeats)...)
 	f.Cost = orders.Cost(j.training, j.repeats)
 	f.Fix = fmt.Sprintf(`# %s: tell the sampler the epoch, on every rank, before each pass
@@ -131,11 +134,30 @@ for epoch in range(first_epoch, epochs):
 	return f
 }
 
+// told says how often set_epoch was called.
+func told(p *orders.Pass) finding.Evidence {
+	if len(p.Told) == 0 {
+		return finding.Evidence{Text: "set_epoch was never called."}
+	}
+	last := p.Told[len(p.Told)-1]
+	e := finding.Evidence{Text: fmt.Sprintf("set_epoch was called %s, the last time by %s with epoch %d.", times(len(p.Told)),
+		timeline.Place(p.Loader.Process.Cwd, last.File, last.Line), last.Epoch)}
+	e.Refs = []finding.Ref{{Part: p.Loader.Process.Part.Name, Table: "set_epoch", Seq: last.Seq}}
+	return e
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
 // excuse says what the trace leaves open.
 func (j *judged) excuse() string {
 	r := j.repeats[0]
 	var ifs []string
-	if r.First.Object != r.Again.Object {
+	if !r.SameData() {
 		ifs = append(ifs, "the DataLoader that is made anew for each pass has other data each time")
 	}
 	if r.First.Contract != orders.Shuffles {

@@ -34,6 +34,7 @@ const gone = "[/gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0
 type played struct {
 	ranks []rank
 	op    string // of the group; "": none is seen
+	joins bool   // each enters a join context
 	apart bool   // each rank has a group of its own
 	code  string // of the command; "": cut
 	lost  bool
@@ -49,6 +50,9 @@ func (p played) play(r *Run) {
 			main.Group(p.op, int64(n), int64(n+100))
 		case p.op != "":
 			main.Group(p.op)
+		}
+		if p.joins {
+			r.Add(main.Proc, traces.Dist{Op: "join"})
 		}
 		r.Add(main.Proc, traces.Loader{Loader: 1, Length: -1, BatchSize: 8, Dataset: "__main__.Files", Iterable: true, File: "/home/me/proj/train.py", Line: 88})
 	}
@@ -113,6 +117,7 @@ var cases = []struct {
 
 	{"join context", played{ranks: []rank{passes(whole(12)), passes(whole(7))}, op: "ddp", code: "0"}, "cannot-tell", []string{"join context"}},
 	{"join context, and fails later", played{ranks: []rank{{[]pass{broken(12)}, gone}, passes(whole(7))}, op: "ddp", code: "1"}, "cannot-tell", []string{"stepped on alone"}},
+	{"join context, entered for another part", played{ranks: []rank{passes(stuck(8)), passes(whole(7))}, op: "ddp", code: "1", joins: true}, "cannot-tell", []string{"a join context was entered"}},
 	{"training by steps", played{ranks: []rank{passes(whole(12), broken(8)), passes(whole(7), whole(7), broken(6))}, op: "ddp", code: "0"}, "cannot-tell", []string{"counts steps"}},
 	{"training by steps, killed", played{ranks: []rank{{[]pass{whole(12), stuck(8)}, gone}, {[]pass{whole(7), whole(7), stuck(6)}, gone}}, op: "ddp", code: "1"}, "cannot-tell", []string{"counts steps"}},
 	{"the ranks agree on the end", played{ranks: []rank{passes(pass{8, 7, "dropped", false}), passes(whole(7))}, op: "ddp", code: "0"}, "cannot-tell", []string{"agree on when to end"}},

@@ -33,13 +33,13 @@ func (v *verdict) finding() finding.Finding {
 	f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("Batches delivered in pass %d: %s.", s.pass.Number, duplicate.List(counts)), Refs: refs})
 	f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("Optimizer steps in all: rank %d %d, rank %d %d. Rank %d began no other pass; rank %d stopped in pass %d after %s: it %s.",
 		s.ended.Rank(), s.ended.Process.Steps, s.left.Rank(), s.left.Process.Steps, s.ended.Rank(), s.left.Rank(), s.last.Number, finding.Count(s.last.Delivered, "batch"), s.how)})
-	if v.Relation(s.ended.Process, s.left.Process) == timeline.Peers {
+	if v.Reduced(s.ended.Process, s.left.Process) {
 		f.Evidence = append(f.Evidence, finding.Evidence{Text: "The gradients of these ranks are reduced together (DDP or FSDP): no rank can finish a step alone."})
 	} else {
 		f.Evidence = append(f.Evidence, finding.Evidence{Text: "It was not seen that the gradients of these ranks are reduced together."})
 	}
 	f.Fix = v.fix()
-	f.NotABugIf = "the ranks run in a join context (torch.distributed.algorithms.Join) or agree on when to end, and the failure has another cause. dptrace does not record join contexts."
+	f.NotABugIf = "the ranks agree on when to end, and the failure has another cause."
 	return f
 }
 

@@ -161,6 +161,9 @@ func (v *verdict) total(l *timeline.Loader) (n int) {
 func (v *verdict) sure(s *starved) finding.Certainty {
 	end := v.last(s.ended)
 	switch {
+	case s.ended.Process.Joined() || s.left.Process.Joined():
+		v.because("a join context was entered, in which a rank may run out of data before the others")
+		return 0
 	case !end.Exhausted || after(s.ended.Process, end, true) || v.total(s.left) <= v.total(s.ended):
 		v.because("each rank went on with its next pass: its training counts steps, or averages over different passes")
 		return 0
@@ -180,7 +183,7 @@ func (v *verdict) sure(s *starved) finding.Certainty {
 		return 0
 	}
 	a, b := s.ended.Process, s.left.Process
-	if v.Relation(a, b) != timeline.Peers || s.pass.Role != timeline.Train || s.longer.Role != timeline.Train || s.pass.Blind || s.longer.Blind || s.last.Blind || other {
+	if !v.Reduced(a, b) || s.pass.Role != timeline.Train || s.longer.Role != timeline.Train || s.pass.Blind || s.longer.Blind || s.last.Blind || other {
 		return finding.Likely
 	}
 	return finding.Proven
@@ -243,6 +246,8 @@ func (v *verdict) check() finding.Check {
 			v.worst.left.Rank(), v.worst.longer.Delivered)
 	case gap != "":
 		c.Reason = gap
+	case len(v.group.Loaders) < 2:
+		c.Reason = "one rank"
 	case role == timeline.Eval:
 		c.Status, c.Reason = finding.Clean, "an evaluation: no gradients are reduced"
 	case v.excuse != "":

@@ -1,19 +1,19 @@
-// Package wronglen is the rule wrong-len, as far as errors show it: an index
-// smaller than the length of the dataset does not exist.
+// Package wronglen is the rule wrong-len: an index smaller than the length of
+// the dataset does not exist, or is a sample once more, or an IterableDataset
+// gives another number of samples than its len() says.
 // docs/rules/wrong-len.md explains it.
 package wronglen
 
 import (
 	"fmt"
 	"slices"
-	"strings"
 
+	"github.com/dptrace/dptrace/analyze/contents"
 	"github.com/dptrace/dptrace/analyze/deliveries"
 	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/analyze/duplicate"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
-	"github.com/dptrace/dptrace/traces"
 )
 
 // Rule is the rule.
@@ -21,7 +21,7 @@ var Rule = detect.Rule{
 	ID:    id,
 	DP:    dp,
 	Title: "__len__ and __getitem__ disagree",
-	Facts: detect.NoFacts,
+	Facts: detect.Join(contents.Facts, deliveries.Facts),
 	Judge: judge,
 }
 
@@ -30,175 +30,81 @@ const (
 	dp = "DP7"
 )
 
-func judge(_ detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	missing := missingOf(t)
+var tables = append(slices.Clone(deliveries.Tables), "exception", "digest")
+
+func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
+	all := facts.(detect.Joined)
+	c, d := all[0].(*contents.Contents), all[1].(*deliveries.Deliveries)
+	missing, fetched := missingOf(t), d.Fetches(t)
 	for _, g := range deliveries.Groups(t) {
-		v := &verdict{Timeline: t, group: g}
+		v := &verdict{Timeline: t, group: g, c: c, fetched: fetched, gap: g.Gap(t, tables)}
 		for _, l := range g.Loaders {
 			v.missing = append(v.missing, missing[l]...)
 		}
-		v.judge()
-		if v.certainty > 0 {
-			findings = append(findings, v.finding())
+		v.absent()
+		if v.certainty == 0 {
+			v.wrapped()
+			v.counted()
+		}
+		switch {
+		case v.worst != nil:
+			findings = append(findings, v.absentFinding())
+		case v.wrap != nil && v.wrap.sure > 0:
+			findings = append(findings, v.wrapFinding())
+		case v.count != nil && v.count.sure > 0:
+			findings = append(findings, v.countFinding())
 		}
 		checks = append(checks, v.check())
 	}
 	return findings, checks
 }
 
-// missing is a sample that a fetch could not find.
-type missing struct {
-	*traces.Exception
-	part  string
-	pass  *timeline.Pass
-	given object
-	size  int64 // of what was looked into; -1 it is not told
-	named bool  // the error names the index that was asked for
-}
-
-type object = traces.Loader
-
-// missingOf is what all fetches raised, by loader.
-func missingOf(t *timeline.Timeline) map[*timeline.Loader][]missing {
-	found := map[*timeline.Loader][]missing{}
-	for _, p := range t.Processes {
-		for i := range p.Raised {
-			e := &p.Raised[i]
-			if e.Stage != "fetch" || e.Sample < 0 || e.Type != "IndexError" && e.Type != "KeyError" {
-				continue
-			}
-			w := t.Worker(p.Part, p.Proc, e.Loader, e.Pass, e.Worker)
-			if w == nil {
-				continue
-			}
-			m := missing{Exception: e, part: p.Part.Name, pass: w.Pass, size: -1}
-			m.size, m.named = names(e)
-			l := w.Pass.Loader
-			m.given = *l.First()
-			for _, o := range l.Objects {
-				if o.Loader == w.Pass.Object {
-					m.given = o
-				}
-			}
-			found[l] = append(found[l], m)
-		}
-	}
-	return found
-}
-
 // verdict on one loader.
 type verdict struct {
 	*timeline.Timeline
 	group     *deliveries.Group
+	c         *contents.Contents
+	fetched   map[*timeline.Worker]*deliveries.Fetched
+	gap       string
 	missing   []missing
 	worst     *missing
-	certainty finding.Certainty
-}
+	certainty finding.Certainty // of worst
 
-func (v *verdict) judge() {
-	keys := map[int64]bool{} // samples of which a KeyError names the index
-	for _, m := range v.missing {
-		if m.named && m.Type == "KeyError" {
-			keys[m.Sample] = true
-		}
-	}
-	for i := range v.missing {
-		m := &v.missing[i]
-		sure := finding.Certainty(0)
-		switch {
-		case !m.named:
-		case m.given.Length >= 0 && m.Sample >= m.given.Length: // the sampler asks for too much: the length is right
-		case m.given.Length < 0 && !slices.Contains(whole, m.given.Sampler):
-		case m.given.Length < 0, m.Type == "KeyError" && len(keys) < 2: // a number that is looked up may equal the index by chance
-			sure = finding.Likely
-		default:
-			sure = finding.Proven
-		}
-		if sure > v.certainty {
-			v.certainty, v.worst = sure, m
-		}
-	}
+	wrap  *wrap  // of the rank that shows most
+	count *count // of the pass that shows most
+	right int    // passes of an IterableDataset that gave as many as its len() says
+	why   string // it cannot be told
 }
-
-// whole are torch's samplers that draw from all indices below the length of
-// what they were made for, which as a rule is the loader's dataset.
-var whole = []string{"torch.utils.data.sampler.RandomSampler", "torch.utils.data.sampler.SequentialSampler", "torch.utils.data.distributed.DistributedSampler"}
 
 func (v *verdict) check() finding.Check {
 	c := finding.Check{Rule: id, Loader: v.group.ID, Status: finding.CannotTell}
+	w := v.wrap
 	switch {
 	case v.certainty > 0:
 		c.Status, c.Reason = finding.Found, fmt.Sprintf("%s for sample %d", v.worst.Type, v.worst.Sample)
+	case w != nil && w.sure > finding.Note:
+		c.Status, c.Reason = finding.Found, fmt.Sprintf("%d pairs of samples are alike, %d apart", w.pairs, w.size)
+	case v.count != nil && v.count.sure > finding.Note:
+		c.Status, c.Reason = finding.Found, fmt.Sprintf("%d samples, and a length of %d", v.count.got, v.count.asked)
 	case len(v.missing) > 0:
 		m := v.missing[0]
 		c.Reason = fmt.Sprintf("%s for sample %d at %s: it is not told that its index is what is missing", m.Type, m.Sample, v.at(&m))
+	case v.gap != "":
+		c.Reason = v.gap
+	case v.count != nil:
+		c.Reason = v.count.why
+	case v.right > 0:
+		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s of as many samples as len() says", finding.Count(v.right, "pass"))
 	case v.group.Loaders[0].Iterable():
-		c.Reason = "an IterableDataset: whether it has a length is not in the trace"
+		c.Reason = "an IterableDataset whose length the program did not ask for, or that was not used to its end"
+	case w == nil:
+		c.Reason = "no sample was missing; whether two indices give the same sample is not known: " + v.why
+	case w.repeats > 0:
+		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s samples, each %d times", duplicate.Number(w.size), w.repeats)
+	case w.sure == finding.Note || w.why != "":
+		c.Reason = w.why
 	default:
-		c.Reason = "no sample was missing; whether two indices give the same sample is not in the trace"
+		c.Status, c.Reason = finding.Clean, fmt.Sprintf("no sample was missing, and of %d of %s samples that were compared none is another one once more", w.compared, duplicate.Number(w.most))
 	}
 	return c
-}
-
-func (v *verdict) at(m *missing) string {
-	return timeline.Place(m.pass.Loader.Process.Cwd, m.File, m.Line)
-}
-
-func (v *verdict) finding() finding.Finding {
-	m := v.worst
-	f := v.group.Finding(v.Timeline, id, dp)
-	f.Certainty = v.certainty
-	length := "the length that its sampler goes by"
-	if m.given.Length >= 0 {
-		length = "its length of " + duplicate.Number(m.given.Length)
-	}
-	f.Title = fmt.Sprintf("%s has no sample %d, in spite of %s: %s", m.given.Dataset, m.Sample, length, m.Type)
-	text := fmt.Sprintf("In pass %d the loader asked for sample %d, and the fetch raised %s: %s, at %s in %s.", m.pass.Number, m.Sample, m.Type, m.Message, v.at(m), m.Func)
-	if m.size >= 0 {
-		text += fmt.Sprintf(" There are %d.", m.size)
-	}
-	f.Evidence = []finding.Evidence{{Text: text, Refs: []finding.Ref{{Part: m.part, Table: "exception", Seq: m.Seq}}}}
-	owner := m.pass.Loader.Process.Part.Name
-	text = fmt.Sprintf("The loader's dataset, %s, has %d samples; its sampler is %s.", m.given.Dataset, m.given.Length, m.given.Sampler)
-	if m.given.Length < 0 {
-		text = fmt.Sprintf("The length of %s is not in the trace; the sampler %s draws from all indices below a length.", m.given.Dataset, m.given.Sampler)
-	}
-	f.Evidence = append(f.Evidence, finding.Evidence{Text: text, Refs: []finding.Ref{{Part: owner, Table: "loader", Seq: m.given.Seq}}})
-	f.Cost = fmt.Sprintf("pass %d brought %d batches and then the error; in a shuffled order it comes at another time in each run", m.pass.Number, m.pass.Delivered)
-	f.Fix = v.fix()
-	f.Verify = strings.Replace(f.Verify, "see that the report lists "+id+" as clean for this loader.", "see that each pass comes to its end.", 1)
-	f.NotABugIf = "the lookup that failed is another one, for a number that is equal to the index by chance."
-	return f
-}
-
-func (v *verdict) fix() string {
-	m := v.worst
-	inside := "in " + m.given.Dataset
-	if strings.HasPrefix(m.given.Dataset, "torch.") {
-		inside = "in the dataset inside of " + m.given.Dataset[strings.LastIndexByte(m.given.Dataset, '.')+1:]
-	}
-	if strings.HasSuffix(m.given.Dataset, ".Subset") {
-		inside += " (or, if that is right: among the indices that Subset was given)"
-	}
-	if m.Type == "KeyError" {
-		return fmt.Sprintf(`# %s, read at %s: count what there is, and number it without gaps
-def __init__(self, ...):
-    self.keys = sorted(self.items)
-
-def __len__(self):
-    return len(self.keys)
-
-def __getitem__(self, index):
-    item = self.items[self.keys[index]]`, inside, v.at(m))
-	}
-	return fmt.Sprintf(`# %s: the length of what __getitem__ reads at %s, not one from a header or another list
-def __len__(self):
-    return len(self.items)  # %s`, inside, v.at(m), v.real())
-}
-
-func (v *verdict) real() string {
-	if v.worst.size >= 0 {
-		return duplicate.Number(v.worst.size)
-	}
-	return "as many as there are"
 }

@@ -1,0 +1,62 @@
+package notshuffled
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/dptrace/dptrace/analyze/contents"
+)
+
+// labels is how often samples that lie side by side have the same strings and
+// integers: those of most datasets are labels.
+type labels struct {
+	pairs, alike int
+	chance       float64 // that two samples are alike
+}
+
+// telling is how many pairs say something, and how likely two samples must be
+// alike: names of files are all different, in any order.
+const (
+	telling = 32
+	known   = 0.02
+)
+
+func labelsOf(samples []contents.Sample) (l labels) {
+	at := map[int64]*contents.Sample{}
+	count := map[[16]byte]int{}
+	for i := range samples {
+		if s := &samples[i]; s.Labelled() && at[s.Index] == nil {
+			at[s.Index] = s
+			count[s.Meta]++
+		}
+	}
+	for index, s := range at {
+		if next := at[index+1]; next != nil {
+			l.pairs++
+			if next.Meta == s.Meta {
+				l.alike++
+			}
+		}
+	}
+	n := float64(len(at))
+	for _, k := range count {
+		l.chance += float64(k) / n * float64(k-1) / max(n-1, 1)
+	}
+	return l
+}
+
+func (l labels) tell() bool { return l.pairs >= telling && l.chance >= known && l.chance < 1 }
+
+// mixed tells whether the labels come as in a random order, within three
+// standard deviations.
+func (l labels) mixed() bool {
+	n := float64(l.pairs)
+	return l.tell() && math.Abs(float64(l.alike)-n*l.chance) <= 3*math.Sqrt(n*l.chance*(1-l.chance))
+}
+
+func (l labels) text() string {
+	if !l.tell() {
+		return ""
+	}
+	return fmt.Sprintf("Of %d samples and the ones after them, %d have the same strings and integers (labels); in a random order it would be %.0f.", l.pairs, l.alike, float64(l.pairs)*l.chance)
+}

@@ -1,0 +1,37 @@
+"""Bad: as in bad.py, and each rank was started, and is recorded, by itself."""
+# fixture: ranks 2
+import os
+import sys
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, Dataset
+from torch.utils.data.distributed import DistributedSampler
+
+
+class Noisy(Dataset):
+    def __len__(self):
+        return 32
+
+    def __getitem__(self, i):
+        return i + torch.randn(4)
+
+
+if __name__ == "__main__":
+    dist.init_process_group("gloo")  # RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT say who is who
+    torch.manual_seed(3)
+    data = Noisy()
+    sampler = DistributedSampler(data, seed=5)
+    loader = DataLoader(data, batch_size=4, sampler=sampler, num_workers=2)
+    model = DistributedDataParallel(torch.nn.Linear(4, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for epoch in range(2):
+        sampler.set_epoch(epoch)
+        for x in loader:
+            optimizer.zero_grad()
+            model(x).mean().backward()
+            optimizer.step()
+    dist.barrier()
+    sys.stdout.flush()
+    os._exit(0)  # gloo's threads may abort a process that ends after its peer

@@ -1,0 +1,249 @@
+package sharedranks_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/dptrace/dptrace/analyze"
+	. "github.com/dptrace/dptrace/analyze/detect/detecttest"
+	sharedranks "github.com/dptrace/dptrace/analyze/detect/shard-duplicate-ranks"
+	"github.com/dptrace/dptrace/traces"
+)
+
+// played is what each rank is given, in two passes.
+type played struct {
+	serve   Serve
+	rank    func(rank int, s *Serve) // what differs
+	ranks   int
+	order   func(rank, pass int) []int64
+	id      func(rank int, index int64) int64 // in the dataset inside; nil: the loader's own
+	content func(rank int, index int64) string
+	how     Pass
+	groups  func(p *Process)
+	more    func(r *Run, p *Process)
+	threads func(rank int) [][]Sample // of an IterableDataset: of each worker
+}
+
+func ddp(p *Process) { p.Group("ddp") }
+
+// whole is the same shuffled order on all ranks; own: each rank its own.
+func whole(_, pass int) []int64 { return Shuffled(40, uint64(pass)) }
+
+func own(rank, pass int) []int64 { return Shuffled(40, uint64(10*rank+pass)) }
+
+// dealt is what a DistributedSampler deals out: padded to as many on each rank.
+func dealt(n, ranks int) func(rank, pass int) []int64 {
+	return func(rank, pass int) (mine []int64) {
+		order := Shuffled(n, uint64(pass))
+		for len(order)%ranks != 0 {
+			order = append(order, order[len(order)-n])
+		}
+		for i := rank; i < len(order); i += ranks {
+			mine = append(mine, order[i])
+		}
+		return mine
+	}
+}
+
+// once is the first pass alone.
+func once(order func(rank, pass int) []int64) func(rank, pass int) []int64 {
+	return func(rank, pass int) []int64 {
+		if pass > 0 {
+			return nil
+		}
+		return order(rank, pass)
+	}
+}
+
+func fixed(_ int, index int64) string { return fmt.Sprint("row ", index) }
+
+func (p played) play(r *Run) {
+	if p.ranks == 0 {
+		p.ranks = 2
+	}
+	if p.content == nil {
+		p.content = fixed
+	}
+	if p.groups == nil {
+		p.groups = ddp
+	}
+	if p.how == (Pass{}) {
+		p.how = Train
+	}
+	var mains []*Process
+	for rank := range p.ranks {
+		mains = append(mains, r.Process(rank, p.ranks))
+	}
+	for rank, main := range mains {
+		p.groups(main)
+		s := p.serve
+		s.Length, s.DatasetID = 40, 1
+		if s.Iterable {
+			s.DatasetID, s.Length = 0, -1
+		}
+		if p.id != nil {
+			s.DatasetID = 0
+		}
+		if p.rank != nil {
+			p.rank(rank, &s)
+		}
+		o := main.Serve(s)
+		if p.threads != nil {
+			o.Stream(p.how, p.threads(rank)...)
+			continue
+		}
+		for pass := range 2 {
+			var list []Sample
+			for _, index := range p.order(rank, pass) {
+				sample := Sample{Index: index, Content: p.content(rank, index)}
+				if p.id != nil {
+					sample.ID = 1<<40 | p.id(rank, index)
+				}
+				list = append(list, sample)
+			}
+			o.Pass(p.how, list)
+		}
+		if p.more != nil {
+			p.more(r, main)
+		}
+	}
+	for _, main := range mains { // all lived to the end
+		r.Add(main.Proc, traces.Memory{Rss: 1})
+	}
+}
+
+func at(samplers string) Serve { return Serve{Samplers: samplers} }
+
+func distributed(rank, replicas int64) func(int, *Serve) {
+	return func(r int, s *Serve) {
+		s.Rank, s.Replicas = rank, replicas
+		if rank < 0 {
+			s.Rank = int64(r)
+		}
+	}
+}
+
+func files(same bool) func(*Run, *Process) {
+	return func(r *Run, p *Process) {
+		digest := "same for all ranks"
+		if !same {
+			digest = fmt.Sprint("of rank ", p.Rank)
+		}
+		r.Add(p.Proc, traces.Attribute{When: "rank", Worker: -1, Dataset: 1, Path: "dataset.files", Class: "list", Items: 40, Whole: true, Ordered: []byte(digest)})
+		r.Add(p.Proc, traces.RngState{When: "after"})
+	}
+}
+
+func random(rank int, index int64) string { return fmt.Sprint("crop ", rank, " of ", index) }
+
+// context is data x context parallel, two each, in one DDP group.
+func context(p *Process) {
+	p.Group("ddp")
+	p.Group("mesh_dim", int64(p.Rank/2*2), int64(p.Rank/2*2+1))
+}
+
+func shares(rank, worker int) (list []Sample) {
+	for i := range 20 {
+		list = append(list, Sample{Content: fmt.Sprint(rank, " ", worker, " ", i)})
+	}
+	return list
+}
+
+func initialized(p *Process) { p.Group("init", 0, 1) }
+
+// mixed is half of the 1000 samples of a stream, in an order of the rank's own, of
+// which the first were looked at. Two workers split that order.
+func mixed(stream, looked, seed, worker int) (list []Sample) {
+	for i, sample := range Shuffled(1000, uint64(seed)) {
+		if i%2 != worker {
+			continue
+		}
+		s := Sample{Content: fmt.Sprint("sample ", 1000*stream+int(sample))}
+		if len(list) >= looked {
+			s.Content = ""
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+var iterable = Serve{Iterable: true, Workers: 2, Dataset: "__main__.Tracks"}
+
+var cases = []struct {
+	name string
+	play played
+	want string
+	says []string
+}{
+	{"one seed, no shares", played{order: whole}, "proven", []string{"Ranks 0 and 1 are given the same samples: of the 8 samples of a step 4 are different, in both passes", "as if there were 1 rank", "RandomSampler knows of no ranks", "40 of 40 (100 %)", "DistributedSampler(dataset, shuffle=True)", "batch_size=4"}},
+	{"inside a batch sampler of its own", played{serve: at("__main__.Bins(torch.utils.data.sampler.BatchSampler) > torch.utils.data.sampler.RandomSampler"), order: whole}, "proven", nil},
+	{"in order", played{serve: at(SequentialSampler), order: func(int, int) []int64 { return Ascending(40, 0, 1) }}, "proven", []string{"shuffle=False"}},
+	{"a subset", played{serve: at("torch.utils.data.sampler.BatchSampler > torch.utils.data.sampler.SubsetRandomSampler"), order: whole}, "proven", []string{"Subset(dataset, indices)"}},
+	{"each shuffles everything", played{order: own}, "proven", []string{"go through the same samples: 40 of 40 of one rank", "goes through the data 2 times", "an order of its own"}},
+	{"four ranks", played{order: whole, ranks: 4}, "proven", []string{"Ranks 0, 1, 2 and 3", "of the 16 samples of a step 4 are different"}},
+	{"told that there is one rank", played{serve: at(DistributedSampler), rank: distributed(0, 1), order: dealt(40, 1)}, "proven", []string{"num_replicas=1"}},
+	{"told the same rank", played{serve: at(DistributedSampler), rank: distributed(0, 2), order: func(_, pass int) []int64 { return dealt(40, 2)(0, pass) }}, "proven", []string{"on rank 0, on both ranks"}},
+	{"across the mesh", played{order: whole, ranks: 4, groups: context}, "proven", nil},
+	{"augmented, over the same files", played{order: whole, content: random, more: files(true)}, "likely", nil},
+	{"no group was seen", played{order: whole, groups: initialized}, "likely", []string{"It was not seen"}},
+	{"no step was seen", played{order: whole, how: Pass{BaseSeed: 1}}, "likely", nil},
+	{"one order of a sampler of its own", played{serve: at("__main__.Curriculum(torch.utils.data.sampler.Sampler)"), order: whole}, "likely", []string{"Curriculum hands out one order", "islice"}},
+	{"each shuffles, and breaks off", played{order: func(rank, pass int) []int64 { return Shuffled(60, uint64(10*rank+pass)) }, how: Pass{Optimizer: 1, Break: 12}}, "likely", nil},
+
+	{"shares", played{serve: at(DistributedSampler), rank: distributed(-1, 2), order: dealt(40, 2)}, "clean", []string{"1 pair"}},
+	{"shares, padded", played{serve: at(DistributedSampler), rank: distributed(-1, 2), order: dealt(39, 2)}, "clean", nil},
+	{"a subset for each rank", played{serve: at(SequentialSampler), order: func(int, int) []int64 { return Ascending(20, 0, 1) }, id: func(rank int, index int64) int64 { return 2*index + int64(rank) }}, "clean", nil},
+	{"a dataset three times over, in one pass", played{serve: at(DistributedSampler), rank: distributed(-1, 2), order: once(dealt(40, 2)), id: func(_ int, index int64) int64 { return index / 3 }}, "clean", nil},
+	{"evaluation", played{order: whole, how: Eval, more: func(r *Run, p *Process) {
+		p.Serve(Serve{Line: 12, Iterable: true, Length: -1}).Stream(Train, shares(p.Rank, 0))
+	}}, "clean", []string{"an evaluation"}},
+	{"another dataset on each rank", played{order: whole, rank: func(rank int, s *Serve) { s.Length = int64(40 + rank) }, content: random}, "clean", nil},
+
+	{"with replacement", played{serve: Serve{Replacement: "yes"}, order: whole}, "cannot-tell", []string{"with replacement"}},
+	{"weighted", played{serve: at("torch.utils.data.sampler.BatchSampler > torch.utils.data.sampler.WeightedRandomSampler"), order: whole}, "cannot-tell", nil},
+	{"groups of generations", played{serve: at("torch.utils.data.sampler.BatchSampler > trl.trainer.utils.RepeatSampler(torch.utils.data.sampler.Sampler)"), order: whole}, "cannot-tell", []string{"RepeatSampler", "no contract"}},
+	{"repeated augmentation", played{serve: at("torch.utils.data.sampler.BatchSampler > __main__.RASampler(torch.utils.data.sampler.Sampler)"), order: whole}, "cannot-tell", []string{"RASampler"}},
+	{"a custom sampler, other orders", played{serve: at("__main__.Buckets(torch.utils.data.sampler.Sampler)"), order: own}, "cannot-tell", []string{"custom sampler, without a contract"}},
+	{"a custom sampler that repeats", played{serve: at("__main__.Buckets(torch.utils.data.sampler.Sampler)"), order: func(_, pass int) []int64 { return append(Shuffled(20, uint64(pass)), Shuffled(20, uint64(pass))...) }}, "cannot-tell", nil},
+	{"a sampler of its own in Lightning's", played{serve: at("torch.utils.data.sampler.BatchSampler > lightning.fabric.utilities.distributed.DistributedSamplerWrapper(torch.utils.data.distributed.DistributedSampler) > torch.utils.data.sampler.RandomSampler"),
+		order: func(rank, pass int) []int64 { return own(rank, pass)[:20] }}, "cannot-tell", []string{"without a contract"}},
+	{"a batch sampler that takes two views of each", played{serve: at("__main__.Views(torch.utils.data.sampler.BatchSampler) > torch.utils.data.sampler.RandomSampler"),
+		order: func(_, pass int) []int64 { return append(Shuffled(20, uint64(pass)), Shuffled(20, uint64(pass))...) }}, "cannot-tell", []string{"more than once on a rank"}},
+	{"context parallel", played{order: func(rank, pass int) []int64 { return dealt(40, 2)(rank/2, pass) }, ranks: 4, groups: context}, "cannot-tell", []string{"one replica"}},
+	{"not even a process group", played{order: whole, groups: func(*Process) {}}, "cannot-tell", []string{"trainings of their own"}},
+	{"activations are sent", played{order: whole, groups: func(p *Process) { initialized(p); p.Group("exchange", 0, 1) }}, "cannot-tell", []string{"by hand"}},
+	{"gradients are reduced by hand", played{order: whole, groups: func(p *Process) { initialized(p); p.Group("reduce", 0, 1) }}, "proven", nil},
+	{"groups of its own", played{order: whole, groups: func(p *Process) { p.Group("group", 0, 1) }}, "cannot-tell", []string{"one replica"}},
+	{"pipeline stages", played{order: whole, groups: func(p *Process) { p.Group("ddp", int64(p.Rank), int64(p.Rank)+100) }}, "cannot-tell", []string{"no two ranks whose gradients"}},
+	{"each rank its own files, at the same indices", played{order: whole, content: random}, "cannot-tell", []string{"not seen to agree"}},
+	{"each rank its own list of files", played{order: whole, content: random, more: files(false)}, "cannot-tell", []string{"not seen to agree"}},
+	{"seeds differ", played{serve: at(DistributedSampler), rank: func(r int, s *Serve) { s.Rank, s.Replicas, s.Seed = int64(r), 2, int64(r) }, order: func(rank, pass int) []int64 { return own(rank, pass)[:20] }}, "cannot-tell", []string{"different seeds"}},
+	{"one rank", played{order: whole, ranks: 1}, "cannot-tell", []string{"one rank"}},
+	{"lost", played{serve: at(DistributedSampler), rank: distributed(-1, 2), order: dealt(40, 2), more: func(r *Run, _ *Process) { r.Lost("hook", "batch_put", 3) }}, "cannot-tell", []string{"lost"}},
+
+	{"a stream, read by all", played{serve: iterable, threads: func(int) [][]Sample { return [][]Sample{shares(0, 0), shares(0, 1)} }}, "proven", []string{"Ranks 0 and 1 read the same samples", "20 of 20 (100 %) positions of worker 0", "world * info.num_workers"}},
+	{"a stream of Hugging Face's", played{serve: Serve{Iterable: true, Workers: 2, Dataset: "datasets.iterable_dataset.IterableDataset"}, threads: func(int) [][]Sample { return [][]Sample{shares(0, 0), shares(0, 1)} }}, "proven", []string{"split_dataset_by_node(dataset, rank=rank"}},
+	{"all shards of webdataset", played{serve: Serve{Iterable: true, Workers: 2, Dataset: "webdataset.compat.WebDataset"}, threads: func(int) [][]Sample { return [][]Sample{shares(0, 0), shares(0, 1)} }}, "proven", []string{"nodesplitter=webdataset.split_by_node"}},
+	{"a stream, each rank in an order of its own, a part was looked at", played{serve: iterable, threads: func(rank int) [][]Sample { return [][]Sample{mixed(0, 80, rank, 0), mixed(0, 80, rank, 1)} }}, "likely", []string{"are in both"}},
+	{"a stream, dealt out, in a random order", played{serve: iterable, threads: func(rank int) [][]Sample { return [][]Sample{mixed(rank, 80, rank, 0), mixed(rank, 80, rank, 1)} }}, "clean", nil},
+	{"a stream, dealt out, hardly looked at", played{serve: iterable, threads: func(rank int) [][]Sample { return [][]Sample{mixed(rank, 20, rank, 0), mixed(rank, 20, rank, 1)} }}, "cannot-tell", []string{"--digest full"}},
+	{"a stream of batches", played{serve: Serve{Iterable: true, Workers: 2, Length: -1, Batched: "no"}, threads: func(rank int) [][]Sample { return [][]Sample{shares(rank, 0), shares(rank, 1)} }}, "cannot-tell", []string{"batch_size=None"}},
+	{"a stream, without a group", played{serve: iterable, groups: initialized, threads: func(int) [][]Sample { return [][]Sample{shares(0, 0), shares(0, 1)} }}, "likely", nil},
+	{"a stream, dealt out", played{serve: iterable, threads: func(rank int) [][]Sample { return [][]Sample{shares(rank, 0), shares(rank, 1)} }}, "clean", nil},
+	{"a stream, of context-parallel ranks", played{serve: iterable, groups: context, ranks: 4, threads: func(rank int) [][]Sample { return [][]Sample{shares(rank/2, 0), shares(rank/2, 1)} }}, "cannot-tell", []string{"one replica"}},
+}
+
+func TestCases(t *testing.T) {
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			run := NewRun(t)
+			c.play.play(run)
+			run.Seal()
+			r, err := analyze.Run(run.Open(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			Verdict(t, r.Findings, r.Checks, sharedranks.Rule.ID, c.want, c.says)
+		})
+	}
+}

@@ -1,0 +1,107 @@
+package sharedranks
+
+import (
+	"fmt"
+
+	"github.com/dptrace/dptrace/analyze/finding"
+	"github.com/dptrace/dptrace/analyze/samples"
+	"github.com/dptrace/dptrace/analyze/timeline"
+)
+
+// contents compares what the samples of an IterableDataset contain: of the same
+// worker of each rank, as ranks that read the same do so with the same workers.
+func (v *verdict) contents() {
+	byNumber := map[int][]*timeline.Pass{}
+	for _, l := range v.ranks { // by rank
+		for _, p := range l.Passes {
+			if !p.Abandoned && l.Rank() >= 0 {
+				byNumber[p.Number] = append(byNumber[p.Number], p)
+			}
+		}
+	}
+	for number, passes := range byNumber {
+		for i, a := range passes {
+			for _, b := range passes[i+1:] {
+				if !timeline.Together(a.Loader.Process, b.Loader.Process) {
+					continue
+				}
+				if v.Relation(a.Loader.Process, b.Loader.Process) == timeline.Apart {
+					v.apart = true
+					continue
+				}
+				v.workers(number, a, b)
+			}
+		}
+	}
+}
+
+// workers compares those of two ranks that have one number. One pair that agrees
+// is enough: each is a share of the whole.
+func (v *verdict) workers(number int, a, b *timeline.Pass) {
+	var found *samples.Twins
+	looked := false
+	for _, w := range a.Workers {
+		for _, x := range b.Workers {
+			r, s := v.ledger.Read(w), v.ledger.Read(x)
+			if w.Number != x.Number || r == nil || s == nil || min(r.Looked(), s.Looked()) < enough {
+				continue
+			}
+			if r.Repeats() || s.Repeats() {
+				v.excuses["workers read samples more than once themselves"] = true
+				continue
+			}
+			looked = true
+			t := samples.Compare(r, s)
+			if t != nil && t.Partly { // one file that both were given, or that is listed twice
+				v.excuses["workers of several ranks read some of the same samples: files that are given to several, or are listed several times"] = true
+				continue
+			}
+			if t != nil && (found == nil || t.Sure() > found.Sure()) {
+				found = t
+			}
+		}
+	}
+	if looked {
+		v.compared[[2]int{a.Loader.Rank(), b.Loader.Rank()}] = true
+		v.passes[number] = true
+	}
+	if looked && !(v.ledger.Fixed(a.Loader) && v.ledger.Fixed(b.Loader)) {
+		v.random = true
+	}
+	if found == nil && looked {
+		found = v.scattered(a, b)
+	}
+	if found == nil {
+		return
+	}
+	if found.DrawsShards() && found.Sure() < samples.Certain {
+		v.excuses["workers of several ranks began with the same samples, which they do by chance where they draw their shards at random"] = true
+		return
+	}
+	if name := v.ledger.Resamples(a.Loader); name != "" {
+		v.excuses[fmt.Sprintf("%s draws its samples anew on each rank, by its name", name)] = true
+		return
+	}
+	p := &pair{a: a, b: b, twins: found, of: found.Both, cause: "the IterableDataset does not ask which rank it is on"}
+	sure := finding.Likely
+	if found.Sure() == samples.Certain {
+		sure = finding.Proven
+	}
+	p.certainty = v.grade(p, v.Relation(a.Loader.Process, b.Loader.Process), samples.Same, sure)
+	if p.certainty > 0 {
+		v.pairs = append(v.pairs, p)
+	}
+}
+
+// scattered compares all that two ranks read, whichever of their workers did: in
+// orders of their own they may have read the same. What comes several times on
+// one rank is in the data several times.
+func (v *verdict) scattered(a, b *timeline.Pass) *samples.Twins {
+	r, s := v.ledger.Together(a), v.ledger.Together(b)
+	found := samples.Scattered(r, s)
+	v.blind = v.blind || !found.Tells()
+	if !samples.Even(r, s) || !found.Same() {
+		return nil
+	}
+	return found.Twins(r, s)
+}

@@ -1,0 +1,207 @@
+package sharedranks
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dptrace/dptrace/analyze/duplicate"
+	"github.com/dptrace/dptrace/analyze/finding"
+	"github.com/dptrace/dptrace/analyze/samples"
+	"github.com/dptrace/dptrace/analyze/timeline"
+	"github.com/dptrace/dptrace/traces"
+)
+
+func (v *verdict) finding() finding.Finding {
+	p := v.worst
+	l := v.ranks[0]
+	f := finding.Finding{Rule: id, DP: dp, Certainty: p.certainty, Proof: "hook", Verify: v.Verify(id),
+		Loader: finding.Loader{ID: v.ranks.ID(), At: l.At(), Role: string(v.ranks.Role())}}
+	ranks, passes := v.affected()
+	f.Title = v.title(ranks)
+	if len(v.passes) > 1 {
+		f.Title += ", in " + duplicate.Of(len(passes), len(v.passes), "pass")
+	}
+	f.Cost = v.cost(ranks)
+	f.Evidence = append(f.Evidence, finding.Evidence{Text: p.text(), Refs: p.refs()})
+	f.Evidence = append(f.Evidence, finding.Evidence{Text: duplicate.Upper(p.cause) + "."})
+	if v.Relation(p.a.Loader.Process, p.b.Loader.Process) == timeline.DataParallel {
+		f.Evidence = append(f.Evidence, finding.Evidence{Text: "The gradients of these ranks are reduced together (DDP, FSDP or by hand), so their samples make one batch."})
+	} else {
+		f.Evidence = append(f.Evidence, finding.Evidence{Text: "It was not seen that the gradients of these ranks are reduced together, so they may be parts of one model, or trainings of their own."})
+	}
+	if told := v.told(); told != "" {
+		f.Evidence = append(f.Evidence, finding.Evidence{Text: duplicate.Upper(told) + "."})
+	}
+	f.Fix = fix(v.ranks[0].At(), p)
+	f.NotABugIf = "these ranks hold parts of one model and must see the same data (tensor, pipeline or context parallel)."
+	if p.twins == nil && !p.inStep() {
+		f.NotABugIf += " Or each rank is meant to go through all of the data in an order of its own, and learning rate and number of epochs are chosen for that."
+	}
+	return f
+}
+
+// affected is the ranks and passes of all pairs that are as sure as the worst.
+func (v *verdict) affected() (ranks, passes []int) {
+	for _, p := range v.pairs {
+		if p.certainty == v.worst.certainty {
+			ranks = append(ranks, p.a.Loader.Rank(), p.b.Loader.Rank())
+			passes = append(passes, p.a.Number)
+		}
+	}
+	slices.Sort(ranks)
+	slices.Sort(passes)
+	return slices.Compact(ranks), slices.Compact(passes)
+}
+
+func (v *verdict) title(ranks []int) string {
+	who := duplicate.Upper(duplicate.Ints("rank", ranks))
+	p := v.worst
+	switch {
+	case p.twins != nil && p.twins.Every():
+		return who + " read the same samples"
+	case p.twins != nil && p.twins.Scattered:
+		return who + " read the same samples, each in an order of its own"
+	case p.twins != nil:
+		return fmt.Sprintf("%s read samples that are the same, %d that were looked at", who, p.twins.Equal)
+	case p.inStep():
+		global := v.global(p.overlap)
+		return fmt.Sprintf("%s are given the same samples: of the %s of a step %d are different", who, finding.Count(global, "sample"), effective(p.overlap, global))
+	}
+	return fmt.Sprintf("%s go through the same samples: %s of one rank are another's too", who, v.counted(p))
+}
+
+// counted is how many samples two ranks have in common.
+func (v *verdict) counted(p *pair) string {
+	scale := v.ledger.Scale()
+	about := ""
+	if scale > 1 {
+		about = "about "
+	}
+	return fmt.Sprintf("%s%s of %s", about, duplicate.Number(int64(p.common.Samples*scale)), duplicate.Number(int64(p.of*scale)))
+}
+
+// global is how many samples all ranks are given in one step.
+func (v *verdict) global(o *samples.Overlap) (n int) {
+	for _, p := range o.Ranks {
+		if b := int(p.Object.BatchSize); b > 0 {
+			n += b
+		} else if p.Delivered > 0 {
+			n += (p.Samples*v.ledger.Scale() + p.Delivered - 1) / p.Delivered
+		}
+	}
+	return n
+}
+
+// effective is how many of them are different.
+func effective(o *samples.Overlap, global int) int {
+	if o.Samples == 0 {
+		return global
+	}
+	return (global*o.Steps + o.Samples/2) / o.Samples
+}
+
+func (v *verdict) cost(ranks []int) string {
+	p := v.worst
+	switch {
+	case p.twins != nil && p.twins.Every():
+		return fmt.Sprintf("%d ranks do the work of one: each step averages %d gradients of the same samples", len(ranks), len(ranks))
+	case p.twins != nil:
+		return "samples that several ranks read count several times, and take the place of others"
+	case p.inStep():
+		global := v.global(p.overlap)
+		return fmt.Sprintf("effective distinct samples per step: %d of %d, as if there were %s", effective(p.overlap, global), global,
+			finding.Count(max(1, (len(p.overlap.Ranks)*effective(p.overlap, global)+global/2)/max(global, 1)), "rank"))
+	}
+	return fmt.Sprintf("an epoch goes through the data %d times, once on each rank, and takes that much longer", len(ranks))
+}
+
+func (p *pair) text() string {
+	a, b := p.a.Loader.Rank(), p.b.Loader.Rank()
+	if t := p.twins; t != nil {
+		what := map[samples.By]string{samples.Whole: "contents, bit by bit", samples.Chunks: "pieces of their contents", samples.Texts: "the texts in them"}[t.By]
+		switch {
+		case t.Scattered:
+			return fmt.Sprintf("Pass %d: ranks %d and %d read %d samples each. Of %d that were looked at on each %d are in both, bit by bit; %.0f are expected if both read the same, each in an order of its own.",
+				p.a.Number, a, b, t.A.Samples, t.Both, t.Equal, float64(t.A.Looked())*float64(t.B.Looked())/float64(t.A.Samples))
+		case t.Anywhere:
+			return fmt.Sprintf("Pass %d: %s samples of a worker of one rank are among those of the other rank's, %s.", p.a.Number, samples.Share(t.Equal, t.Both), what)
+		}
+		return fmt.Sprintf("Pass %d: %s positions of worker %d have the same sample on ranks %d and %d (%s).", p.a.Number, samples.Share(t.Equal, t.Both), t.A.Worker.Number, a, b, what)
+	}
+	c := p.common
+	e := c.Example
+	return fmt.Sprintf("Pass %d: %s samples of rank %d were given to rank %d as well, %d of them in the same step. Sample %d, for example: batch %d on rank %d, batch %d on rank %d.",
+		p.a.Number, samples.Share(c.Samples, p.of), a, b, c.InStep, e.Index, e.BatchA, a, e.BatchB, b)
+}
+
+// refs are the loaders that were asked.
+func (p *pair) refs() (refs []finding.Ref) {
+	for _, pass := range []*timeline.Pass{p.a, p.b} {
+		refs = append(refs, finding.Ref{Part: pass.Loader.Process.Part.Name, Table: "loader", Seq: pass.Made().Seq})
+	}
+	return refs
+}
+
+func (p *pair) short(v *verdict) string {
+	if p.twins != nil && p.twins.Scattered {
+		return fmt.Sprintf("ranks %d and %d, pass %d: %d samples in both, of %d that were looked at on each", p.a.Loader.Rank(), p.b.Loader.Rank(), p.a.Number, p.twins.Equal, p.twins.Both)
+	}
+	if p.twins != nil {
+		return fmt.Sprintf("ranks %d and %d, pass %d: %s samples that were compared are the same", p.a.Loader.Rank(), p.b.Loader.Rank(), p.a.Number, samples.Share(p.twins.Equal, p.twins.Both))
+	}
+	return fmt.Sprintf("ranks %d and %d, pass %d: %s samples in common", p.a.Loader.Rank(), p.b.Loader.Rank(), p.a.Number, v.counted(p))
+}
+
+func fix(at string, p *pair) string {
+	o := p.a.Made()
+	if p.twins != nil {
+		return share(at, o.Dataset)
+	}
+	if samples.ContractOf(o) == samples.Custom {
+		return fmt.Sprintf("# %s: have %s hand out every world-th sample or batch, from the rank's on\nreturn itertools.islice(order, torch.distributed.get_rank(), None, torch.distributed.get_world_size())", at, samples.SamplerName(o))
+	}
+	shuffle := "True"
+	if o.Shuffle == "no" || strings.HasSuffix(samples.SamplerName(o), "SequentialSampler") {
+		shuffle = "False"
+	}
+	data := "dataset"
+	if strings.HasSuffix(samples.SamplerName(o), "SubsetRandomSampler") {
+		data = "torch.utils.data.Subset(dataset, indices)"
+	}
+	return fmt.Sprintf(`# %s: a share for each rank; it asks the process group which one
+sampler = torch.utils.data.DistributedSampler(%s, shuffle=%s)
+loader = %s
+for epoch in range(epochs):
+    sampler.set_epoch(epoch)`, at, data, shuffle, loader(o))
+}
+
+// share is how an IterableDataset gives each rank its own part: of a library,
+// by what the library has for it.
+func share(at, class string) string {
+	switch module, _, _ := strings.Cut(class, "."); module {
+	case "webdataset", "wids":
+		return fmt.Sprintf("# %s: deal the shards to the ranks\ndataset = webdataset.WebDataset(urls, nodesplitter=webdataset.split_by_node)", at)
+	case "datasets":
+		return fmt.Sprintf(`# %s: Hugging Face deals files to workers, not to ranks
+rank, world = torch.distributed.get_rank(), torch.distributed.get_world_size()
+dataset = datasets.distributed.split_dataset_by_node(dataset, rank=rank, world_size=world)`, at)
+	}
+	return fmt.Sprintf(`# %s: in __iter__ of %s, each rank and worker takes its share
+rank, world = torch.distributed.get_rank(), torch.distributed.get_world_size()
+shard, shards = rank, world
+info = torch.utils.data.get_worker_info()
+if info is not None:
+    shard, shards = rank * info.num_workers + info.id, world * info.num_workers
+for sample in itertools.islice(samples, shard, None, shards):
+    yield sample`, at, samples.ClassName(class))
+}
+
+// loader is how the loader is made with that sampler.
+func loader(o *traces.Loader) string {
+	if samples.GivenBatches(o) {
+		return "DataLoader(dataset, batch_sampler=torch.utils.data.BatchSampler(sampler, batch_size, drop_last=False))"
+	}
+	return "DataLoader(dataset, batch_size=" + strconv.Itoa(int(o.BatchSize)) + ", sampler=sampler)"
+}

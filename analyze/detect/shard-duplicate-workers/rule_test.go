@@ -1,0 +1,21 @@
+package sharedworkers_test
+
+import (
+	"testing"
+
+	"github.com/dptrace/dptrace/analyze"
+	"github.com/dptrace/dptrace/analyze/detect/detecttest"
+	sharedworkers "github.com/dptrace/dptrace/analyze/detect/shard-duplicate-workers"
+	"github.com/dptrace/dptrace/analyze/finding"
+	"github.com/dptrace/dptrace/traces"
+)
+
+func TestRecorded(t *testing.T) {
+	detecttest.Golden(t, sharedworkers.Rule.ID, func(run *traces.Run) ([]finding.Finding, []finding.Check, error) {
+		result, err := analyze.Run(run)
+		if err != nil {
+			return nil, nil, err
+		}
+		return result.Findings, result.Checks, nil
+	})
+}

@@ -1,0 +1,102 @@
+package leak
+
+import (
+	"fmt"
+
+	"github.com/dptrace/dptrace/analyze/duplicate"
+	"github.com/dptrace/dptrace/analyze/finding"
+	"github.com/dptrace/dptrace/analyze/samples"
+	"github.com/dptrace/dptrace/analyze/timeline"
+)
+
+func (v *verdict) finding() finding.Finding {
+	e := v.worst
+	l := e.pass.Loader
+	train := e.trainer(v.ledger)
+	f := finding.Finding{Rule: id, Certainty: v.certainty(e), Proof: "hook", Verify: v.Verify(id),
+		Loader: finding.Loader{ID: v.ranks.ID(), At: l.At(), Role: string(v.ranks.Role())}}
+	n, of := len(e.leaked)*v.ledger.Scale(), e.samples*v.ledger.Scale()
+	about := ""
+	if v.ledger.Scale() > 1 {
+		about = "about "
+	}
+	f.Title = fmt.Sprintf("%s%s of %s samples that are evaluated have been trained on", about, duplicate.Number(int64(n)), duplicate.Number(int64(of)))
+	f.Title = duplicate.Upper(f.Title)
+	f.Cost = fmt.Sprintf("%.0f %% of what is evaluated the model has seen: its error there says nothing about new samples", 100*float64(n)/float64(of))
+	x := e.leaked[0]
+	where := v.ledger.Passes[x.trained.Pass]
+	f.Evidence = append(f.Evidence,
+		finding.Evidence{Text: fmt.Sprintf("Sample %d, for example: the loader of %s was given it in batch %d of its pass %d%s, and this loader in batch %d of pass %d%s.", x.index, where.Loader.At(), x.trained.Batch, where.Number, onRank(where.Loader),
+			x.eval.Batch, e.pass.Number, onRank(l)), Refs: []finding.Ref{
+			{Part: l.Process.Part.Name, Table: "loader", Seq: e.pass.Object.Seq},
+			{Part: where.Loader.Process.Part.Name, Table: "loader", Seq: where.Object.Seq}}},
+		finding.Evidence{Text: fmt.Sprintf("Their indices: %s.", e.examples())},
+		finding.Evidence{Text: e.cause(train)})
+	if told := v.ledger.Told(); told != "" {
+		f.Evidence = append(f.Evidence, finding.Evidence{Text: duplicate.Upper(told) + "."})
+	}
+	f.Fix = fmt.Sprintf(`# one split, made once, for %s and %s
+generator = torch.Generator().manual_seed(0)
+train, val = torch.utils.data.random_split(dataset, [len(dataset) - n_val, n_val], generator=generator)
+train_loader = DataLoader(train, batch_size=%s, shuffle=True)
+val_loader = DataLoader(val, batch_size=%s)`, train.Loader.At(), l.At(), size(train), size(e.pass))
+	f.NotABugIf = "what was trained on is meant to be evaluated too, and this number is not read as an error on new samples."
+	switch {
+	case f.Certainty > finding.Note:
+	case len(e.leaked) == e.samples:
+		f.Title = "All samples that are evaluated have been trained on: this is the error in training"
+	default:
+		f.Title = "All samples that were trained on are evaluated, and others"
+	}
+	return f
+}
+
+func size(p *samples.Pass) string {
+	if p.Object.BatchSize > 0 {
+		return fmt.Sprint(p.Object.BatchSize)
+	}
+	return "..."
+}
+
+// trainer is the pass in which the first of the samples was trained on.
+func (e *evaluation) trainer(j *samples.Judged) *samples.Pass {
+	return j.Passes[e.leaked[0].trained.Pass]
+}
+
+func onRank(l *timeline.Loader) string {
+	if l.Rank() < 0 {
+		return ""
+	}
+	return fmt.Sprintf(" on rank %d", l.Rank())
+}
+
+// shownSamples is how many indices the evidence names.
+const shownSamples = 8
+
+func (e *evaluation) examples() string {
+	var words string
+	for i, x := range e.leaked[:min(len(e.leaked), shownSamples)] {
+		if i > 0 {
+			words += ", "
+		}
+		words += fmt.Sprint(x.index)
+	}
+	if len(e.leaked) > shownSamples {
+		words += ", ..."
+	}
+	return words
+}
+
+const subset = "torch.utils.data.dataset.Subset"
+
+// cause says how the two came to have samples in common, as far as it is seen.
+func (e *evaluation) cause(train *samples.Pass) string {
+	a, b := train.Object.Dataset, e.pass.Object.Dataset
+	switch {
+	case a == subset && b == subset:
+		return "Both loaders are over a Subset of one and the same dataset object, and these were not made by one split: two calls of random_split draw two different ones."
+	case train.Object.DatasetID == e.pass.Object.DatasetID && train.Object.DatasetID != 0:
+		return "Both loaders are over one and the same dataset object; what each of them takes of it, its sampler says."
+	}
+	return "The samples of both loaders come from one and the same dataset object in the end."
+}

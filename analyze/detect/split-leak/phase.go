@@ -1,0 +1,204 @@
+package leak
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/dptrace/dptrace/analyze/samples"
+	"github.com/dptrace/dptrace/analyze/timeline"
+)
+
+// evaluation is one pass that evaluates, and the training that it is of.
+type evaluation struct {
+	pass   *samples.Pass
+	number int             // in Judged.Passes
+	phase  []*samples.Pass // of training
+
+	samples int // different ones that it was given
+	trained int // different ones of its dataset that were trained on
+	leaked  []leaked
+	twins   bool // a dataset like its own, but another object, is trained on
+	shares  bool // a dataset of its own samples is trained on
+	unsure  bool // another rank trains on a dataset that is not known to be the same
+}
+
+// leaked is a sample that was trained on before.
+type leaked struct {
+	index         int64
+	eval, trained samples.Given
+}
+
+// mostEvaluations of each loader object are judged: one tells of a split as well
+// as a hundred.
+const mostEvaluations = 16
+
+// evaluations of all loaders, with the samples that were trained on before.
+func evaluations(t *timeline.Timeline, j *samples.Judged) []*evaluation {
+	var all []*evaluation
+	numbers := map[*samples.Pass]int{}
+	byProcess := map[*timeline.Process][]*samples.Pass{}
+	for i, p := range j.Passes {
+		numbers[p] = i
+		byProcess[p.Loader.Process] = append(byProcess[p.Loader.Process], p)
+	}
+	for _, process := range t.Processes {
+		passes := byProcess[process]
+		slices.SortStableFunc(passes, func(a, b *samples.Pass) int { return cmp.Compare(a.Begin, b.Begin) })
+		count := map[uint32]int{}
+		for _, p := range passes {
+			if !p.Evaluates() || count[p.Pass.Object] == mostEvaluations {
+				continue
+			}
+			phase := phaseOf(p, process)
+			if len(phase) == 0 {
+				continue
+			}
+			count[p.Pass.Object]++
+			e := &evaluation{pass: p, number: numbers[p]}
+			for _, q := range j.Passes {
+				switch in, sure := phase.has(q.Pass, p, j); {
+				case in && sure > samples.Unknown:
+					e.phase = append(e.phase, q)
+				case in:
+					e.unsure = true
+				}
+			}
+			e.twins = slices.ContainsFunc(e.phase, func(q *samples.Pass) bool { return twin(p, q) })
+			all = append(all, e)
+		}
+	}
+	count(j, all, numbers)
+	return all
+}
+
+// phase is the passes of one process in which was trained what is evaluated.
+type phase []*timeline.Pass
+
+// phaseOf an evaluation is the passes of training between it and the evaluation
+// before (those that follow one another are one), of the optimizers of the last
+// of them; and the earlier passes of the same loader objects, of the same
+// training. Folds make their loaders anew, so that of one fold is never in the
+// phase of another. Loaders that were made after the first such evaluation are
+// left out.
+func phaseOf(e *samples.Pass, process *timeline.Process) phase {
+	var before []*timeline.Pass // by their begin
+	for _, l := range process.Loaders {
+		for _, p := range l.Passes {
+			if p.Begin < e.Begin && p.Delivered > 0 && (p.Role == timeline.Train || p.Evaluates()) {
+				before = append(before, p)
+			}
+		}
+	}
+	slices.SortStableFunc(before, func(a, b *timeline.Pass) int { return cmp.Compare(a.Begin, b.Begin) })
+	var block phase
+	for i := len(before) - 1; i >= 0; i-- {
+		p := before[i]
+		if p.Role != timeline.Train && len(block) > 0 {
+			break // the evaluation before
+		}
+		if p.Role == timeline.Train && (len(block) == 0 || p.SameTraining(block[0])) {
+			block = append(block, p)
+		}
+	}
+	if len(block) == 0 {
+		return nil
+	}
+	for _, p := range before {
+		if p.Role == timeline.Train && !slices.Contains(block, p) && slices.ContainsFunc(block, func(q *timeline.Pass) bool { return q.Loader == p.Loader && q.Object == p.Object && q.SameTraining(p) }) {
+			block = append(block, p)
+		}
+	}
+	first := firstEvaluation(e.Loader)
+	return slices.DeleteFunc(block, func(p *timeline.Pass) bool { return p.Made().TsNS > first })
+}
+
+// firstEvaluation is when a loader first evaluated all it has. What is trained
+// on by loaders that are made later may have been chosen by it: pseudo-labels,
+// hard examples, queries of active learning.
+func firstEvaluation(l *timeline.Loader) int64 {
+	for _, p := range l.Passes {
+		if p.Delivered > 0 && !p.Abandoned && p.Role != timeline.Train {
+			return p.Begin
+		}
+	}
+	return math.MaxInt64
+}
+
+// has tells whether a pass is of the phase of an evaluation, in its process or
+// on another rank, and how sure it is that their datasets are one.
+func (ph phase) has(p *timeline.Pass, e *samples.Pass, j *samples.Judged) (bool, samples.Sameness) {
+	own := e.Loader.Process
+	if p.Loader.Process == own {
+		return slices.Contains(ph, p), samples.Same
+	}
+	if p.Role != timeline.Train || !timeline.Together(p.Loader.Process, own) {
+		return false, 0
+	}
+	for _, q := range ph {
+		if q.Loader.ID == p.Loader.ID && q.Number == p.Number {
+			return true, min(j.SureOf(p), j.SureOf(q), j.SureOf(e.Pass))
+		}
+	}
+	return false, 0
+}
+
+// twin tells whether two passes are over two dataset objects of one class and
+// one length.
+func twin(p, q *samples.Pass) bool {
+	a, b := p.Object, q.Object
+	return p.Loader.Process == q.Loader.Process && a.DatasetID != b.DatasetID && a.DatasetID != 0 && b.DatasetID != 0 && a.Dataset == b.Dataset && a.Length == b.Length
+}
+
+// count what of the evaluations was trained on.
+func count(j *samples.Judged, all []*evaluation, numbers map[*samples.Pass]int) {
+	of := make([][]*evaluation, len(j.Passes)) // of which a pass is, or is the training of
+	for _, e := range all {
+		of[e.number] = append(of[e.number], e)
+		for _, p := range e.phase {
+			of[numbers[p]] = append(of[numbers[p]], e)
+		}
+	}
+	type seen struct{ eval, trained *samples.Given }
+	found := map[*evaluation]seen{}
+	datasets := map[*evaluation][2]map[int]bool{} // evaluated, trained on
+	for _, e := range all {
+		datasets[e] = [2]map[int]bool{{}, {}}
+	}
+	for origin, given := range j.Each() {
+		clear(found)
+		for i := range given {
+			g := &given[i]
+			for _, e := range of[g.Pass] {
+				s := found[e]
+				switch {
+				case g.Pass == e.number && s.eval == nil:
+					s.eval = g
+				case g.Pass != e.number && s.trained == nil:
+					s.trained = g
+				default:
+					continue
+				}
+				found[e] = s
+			}
+		}
+		for e, s := range found {
+			if s.eval != nil {
+				e.samples++
+				datasets[e][0][origin.Dataset] = true
+			}
+			if s.trained != nil {
+				e.trained++
+				datasets[e][1][origin.Dataset] = true
+			}
+			if s.eval != nil && s.trained != nil {
+				e.leaked = append(e.leaked, leaked{origin.Index, *s.eval, *s.trained})
+			}
+		}
+	}
+	for _, e := range all {
+		for n := range datasets[e][0] {
+			e.shares = e.shares || datasets[e][1][n]
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package stale
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dptrace/dptrace/analyze/contents"
+	"github.com/dptrace/dptrace/analyze/duplicate"
+	"github.com/dptrace/dptrace/analyze/finding"
+	"github.com/dptrace/dptrace/analyze/timeline"
+	"github.com/dptrace/dptrace/traces"
+)
+
+// shown is how many rows or attributes a finding names at most.
+const shown = 8
+
+func (v *verdict) finding() finding.Finding {
+	s := v.stale[0]
+	f := v.group.Finding(v.Timeline, id, "")
+	f.Certainty = s.sure
+	old := s.Parent[0].Value
+	f.Title = fmt.Sprintf("%s is set to %s, but the persistent workers keep %s", s.Path, s.values(), old)
+	made := "served by workers"
+	if s.Read == "yes" {
+		f.Title += fmt.Sprintf(": %d of %d passes get samples made with the old value", len(s.passes), s.all)
+		made = "made"
+	}
+	f.Evidence = append([]finding.Evidence{s.evidence()}, v.others()...)
+	f.Evidence = append(f.Evidence, v.same(s)...)
+	if s.Read == "yes" {
+		f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("The code that fetches samples names %s%s.", last(s.Path), at(s.loader, &s.Parent[0]))})
+	} else {
+		f.Evidence = append(f.Evidence, finding.Evidence{Text: "It was not seen that the code that fetches samples reads it."})
+	}
+	batches := 0
+	for _, p := range s.passes {
+		batches += p.Delivered
+	}
+	f.Cost = fmt.Sprintf("%s in %s %s with %s = %s", finding.Count(batches, "batch"), finding.Count(len(s.passes), "pass"), made, s.Path, old)
+	f.Fix = s.fix()
+	f.NotABugIf = fmt.Sprintf("%s means nothing to the samples that the workers make.", s.Path)
+	return f
+}
+
+// values that were set, in their order.
+func (s *stale) values() string {
+	var values []string
+	for _, r := range s.parent {
+		if len(values) == 0 || values[len(values)-1] != r.Value {
+			values = append(values, r.Value)
+		}
+	}
+	return duplicate.List(values)
+}
+
+func (s *stale) evidence() finding.Evidence {
+	part := s.loader.Process.Part.Name
+	var refs []finding.Ref
+	var numbers, passes []int
+	ref := func(r *traces.Attribute) {
+		if len(refs) < shown {
+			refs = append(refs, finding.Ref{Part: part, Table: "attribute", Seq: r.Seq})
+		}
+	}
+	ref(&s.Parent[0])
+	for i := range s.parent {
+		passes = append(passes, s.passes[i].Number)
+		if i == 0 || s.parent[i].Seq != s.parent[i-1].Seq {
+			ref(&s.parent[i])
+		}
+	}
+	for i := range s.workers {
+		numbers = append(numbers, int(s.workers[i].Worker))
+		ref(&s.workers[i].Attribute)
+	}
+	return finding.Evidence{Refs: refs, Text: fmt.Sprintf("As pass %d began, %s was %s in the training process and in %s. As %s began, it was %s in the training process; no worker had another value than before.",
+		s.first.Number, s.Path, s.Parent[0].Value, duplicate.Ints("worker", numbers), duplicate.Ints("pass", passes), s.values())}
+}
+
+// others are further attributes that are stale.
+func (v *verdict) others() (list []finding.Evidence) {
+	said := map[string]bool{v.stale[0].Path: true}
+	for _, s := range v.stale[1:] {
+		if !said[s.Path] && len(list) < shown && s.sure == v.stale[0].sure {
+			said[s.Path] = true
+			list = append(list, s.evidence())
+		}
+	}
+	return list
+}
+
+// same tells what came of it: samples that did not change with the value.
+func (v *verdict) same(s *stale) []finding.Evidence {
+	lists := [][]contents.Sample{v.c.Samples(v.Timeline, s.first)}
+	for _, p := range s.passes {
+		lists = append(lists, v.c.Samples(v.Timeline, p))
+	}
+	same, other := contents.Again(lists...)
+	if len(same) == 0 || len(other) > 0 {
+		return nil
+	}
+	part := s.loader.Process.Part.Name
+	var refs []finding.Ref
+	for _, t := range same[:min(len(same), shown/2)] {
+		refs = append(refs, finding.Ref{Part: part, Table: "digest", Seq: t.First.Seq}, finding.Ref{Part: part, Table: "digest", Seq: t.Again.Seq})
+	}
+	return []finding.Evidence{{Refs: refs, Text: fmt.Sprintf("%s that came in pass %d and in a later one, under the same index, were the same bit for bit; none had changed.", duplicate.Upper(finding.Count(len(same), "sample")), s.first.Number)}}
+}
+
+// last is the name of an attribute without what it hangs on.
+func last(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
+
+func at(l *timeline.Loader, r *traces.Attribute) string {
+	if r.File == "" {
+		return ""
+	}
+	return ", which is set at " + timeline.Place(l.Process.Cwd, r.File, r.Line)
+}
+
+func (s *stale) fix() string {
+	r := &s.Parent[0]
+	name := last(s.Path)
+	where := r.File
+	if where != "" {
+		where = timeline.Place(s.loader.Process.Cwd, r.File, r.Line)
+	} else {
+		where = "where " + name + " is set first"
+	}
+	kind := map[string]string{"int": "torch.int64", "float": "torch.float64", "bool": "torch.bool"}[strings.TrimPrefix(r.Class, "builtins.")]
+	if kind == "" {
+		return fmt.Sprintf("# %s: start the workers anew for each pass, so that they see the value that is set before it\nDataLoader(..., persistent_workers=False)", s.loader.At())
+	}
+	read := map[string]string{"torch.int64": "int", "torch.float64": "float", "torch.bool": "bool"}[kind]
+	return fmt.Sprintf(`# %s: in shared memory, where the workers see what the training sets
+self.%s = torch.zeros((), dtype=%s).share_memory_()
+self.%s.fill_(%s)
+# where it is set between the passes
+%s.fill_(value)  # instead of = value
+# where it is read, in __getitem__
+%s = %s(self.%s)
+# or, at %s, workers that are started anew for each pass
+DataLoader(..., persistent_workers=False)`, where, name, kind, name, r.Value, s.Path, name, read, name, s.loader.At())
+}
