@@ -12,7 +12,6 @@ import (
 
 	"github.com/dptrace/dptrace/analyze/export"
 	"github.com/dptrace/dptrace/analyze/report"
-	"github.com/dptrace/dptrace/traces"
 )
 
 func newExport() *cobra.Command {
@@ -43,45 +42,45 @@ func exporterNames() []string {
 
 func newExporter(e export.Exporter) *cobra.Command {
 	var output string
+	var oneRun bool
 	cmd := &cobra.Command{
 		Use:   e.Name + " [flags] [TRACE...]",
 		Short: e.Doc,
 		Long: e.Long + `
 
-Several traces are the parts of one run, recorded on several nodes. Without
-argument it takes the newest dptrace-*.dptrace of this folder.
+Several traces are the parts of one run, recorded on several nodes or for each
+rank. Without argument it takes the newest dptrace-*.dptrace of this folder and
+the others of the same run.
 
 Exit code: 0 written; 2 wrong usage; 3 the trace is unreadable (nothing is
 written) or incomplete (what is there is written).`,
 		Example: "  dptrace export " + e.Name + " night.dptrace\n  " + strings.ReplaceAll(e.Open, "FILE", "night"+e.Suffix),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				newest, err := newestTrace(".")
-				if err != nil {
-					return fmt.Errorf("export: %w", err)
-				}
-				args = []string{newest}
+			paths, err := named(args)
+			if err == nil {
+				err = write(cmd.OutOrStdout(), cmd.ErrOrStderr(), e, output, paths, oneRun)
 			}
-			return write(cmd.OutOrStdout(), cmd.ErrOrStderr(), e, output, args)
+			return prefixed("export", err)
 		},
 	}
+	oneRunFlag(cmd, &oneRun)
 	cmd.Flags().StringVarP(&output, "output", "o", "", "file to write; - is stdout (default the trace's name with "+e.Suffix+" here)")
 	return cmd
 }
 
 // write exports a run to a file, which then is whole: it has its name only
 // when it is done.
-func write(stdout, stderr io.Writer, e export.Exporter, output string, paths []string) error {
-	run, err := traces.Open(paths...)
+func write(stdout, stderr io.Writer, e export.Exporter, output string, paths []string, oneRun bool) error {
+	run, err := openRun(stderr, paths, oneRun)
 	if err != nil {
-		return &exit{exitIncomplete, fmt.Errorf("export: %w", err)}
+		return err
 	}
 	if output == "" {
 		output = exportName(paths[0], e.Suffix)
 	}
 	if output == "-" {
 		if _, ok := terminal(stdout); ok {
-			return errors.New("export: this is no text for a terminal: name a file with -o, or redirect stdout")
+			return errors.New("this is no text for a terminal: name a file with -o, or redirect stdout")
 		}
 		err = e.Write(stdout, run)
 	} else {
@@ -115,13 +114,13 @@ func writeFile(name string, write func(io.Writer) error) (err error) {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() { // /dev/null, a pipe: nothing to be renamed over
 		f, err := os.OpenFile(name, os.O_WRONLY, 0)
 		if err != nil {
-			return fmt.Errorf("export: %w", err)
+			return err
 		}
 		return errors.Join(write(f), f.Close())
 	}
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.part")
 	if err != nil {
-		return fmt.Errorf("export: %w", err)
+		return err
 	}
 	defer func() {
 		if err != nil {
@@ -133,10 +132,10 @@ func writeFile(name string, write func(io.Writer) error) (err error) {
 		return err
 	}
 	if err = f.Close(); err != nil {
-		return fmt.Errorf("export: %w", err)
+		return err
 	}
 	if err = os.Rename(f.Name(), name); err != nil {
-		return fmt.Errorf("export: %w", err)
+		return err
 	}
 	return nil
 }

@@ -10,9 +10,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dptrace/dptrace/probes/recorder"
+	"github.com/dptrace/dptrace/shim"
 )
 
-var tiers = []string{recorder.TierAuto, recorder.TierHook, recorder.TierKernel}
+var (
+	tiers   = []string{recorder.TierAuto, recorder.TierHook, recorder.TierKernel}
+	digests = []string{shim.DigestBudget, shim.DigestFull, shim.DigestOff}
+)
 
 func newRecord() *cobra.Command {
 	var o recorder.Options
@@ -43,6 +47,9 @@ demanded was refused. In these four cases the command has not run.`,
 			if !slices.Contains(tiers, o.Tier) {
 				return fmt.Errorf("record: --tier %q: it is one of %s", o.Tier, strings.Join(tiers, ", "))
 			}
+			if !slices.Contains(digests, o.Digest) {
+				return fmt.Errorf("record: --digest %q: it is one of %s", o.Digest, strings.Join(digests, ", "))
+			}
 			o.Command, o.Version, o.Stderr, o.Report = args, version(), os.Stderr, printReport
 			code, err := recorder.Run(cmd.Context(), o)
 			if err != nil {
@@ -61,6 +68,7 @@ demanded was refused. In these four cases the command has not run.`,
 	f.SetInterspersed(false) // what follows the command is the command's
 	f.StringVarP(&o.Output, "output", "o", "", "folder of the trace (default dptrace-TIME-PID.dptrace here)")
 	f.StringVar(&o.Tier, "tier", recorder.TierAuto, "what to watch with: hook needs no privilege, kernel adds eBPF or fails, auto adds it where it may")
+	f.StringVar(&o.Digest, "digest", shim.DigestBudget, "samples whose content to compare: budget takes as many as 1 % of the time allows, full all of them, off none")
 	f.BoolVarP(&o.Quiet, "quiet", "q", false, "print no report and no notes at the end (default false)")
 	f.BoolVar(&o.Fsync, "fsync", false, "sync every batch to the disk: the trace survives a node that goes down (default false)")
 	return cmd

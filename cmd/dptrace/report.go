@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -14,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/dptrace/dptrace/analyze"
+	"github.com/dptrace/dptrace/analyze/accept"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/report"
 	"github.com/dptrace/dptrace/traces"
@@ -34,39 +34,51 @@ var failOn = map[string]finding.Certainty{
 }
 
 func newReport() *cobra.Command {
-	var format, threshold string
+	var o reportOptions
+	var threshold string
 	cmd := &cobra.Command{
 		Use:   "report [flags] [TRACE...]",
 		Short: "Print what is wrong with the data pipeline of a recorded training",
 		Long: `Judges a trace and prints what was found, what is clean and what could not be
-checked. Several traces are the parts of one run, recorded on several nodes.
-Without argument it takes the newest dptrace-*.dptrace of this folder.
+checked. Several traces are the parts of one run, recorded on several nodes or
+for each rank. Without argument it takes the newest dptrace-*.dptrace of this
+folder and the others of the same run.
+
+dptrace.toml, of this folder or else of the one in which the run was recorded,
+accepts findings by rule and place, each with a reason:
+
+  [[accept]]
+  rule = "order-repeats"
+  at = "train.py:88"      # as the report prints it; without :88 all of the file
+  reason = "a curriculum: the order is the point"
+
+Accepted findings are listed apart and do not fail.
 
 Exit code: 0 nothing at or above --fail-on; 1 there is; 2 wrong usage; 3 the
 trace is unreadable or incomplete. Findings win over 3.`,
 		Example: `  dptrace report
-  dptrace report --format json --fail-on likely run.dptrace`,
+  dptrace report --format json --fail-on likely run.dptrace
+  dptrace report rank-*.dptrace`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains(formats, format) {
-				return fmt.Errorf("report: --format %q: this build has %s", format, strings.Join(formats, " and "))
+			if !slices.Contains(formats, o.format) {
+				return fmt.Errorf("report: --format %q: this build has %s", o.format, strings.Join(formats, " and "))
 			}
-			atLeast, ok := failOn[threshold]
-			if !ok {
+			var ok bool
+			if o.atLeast, ok = failOn[threshold]; !ok {
 				return fmt.Errorf("report: --fail-on %q: use proven, likely, note or never", threshold)
 			}
-			if len(args) == 0 {
-				newest, err := newestTrace(".")
-				if err != nil {
-					return fmt.Errorf("report: %w", err)
-				}
-				args = []string{newest}
+			paths, err := named(args)
+			if err == nil {
+				err = judge(cmd.OutOrStdout(), cmd.ErrOrStderr(), paths, o)
 			}
-			return judge(cmd.OutOrStdout(), cmd.ErrOrStderr(), args, format, atLeast)
+			return prefixed("report", err)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&format, "format", "text", "form of the report: "+strings.Join(formats, " or "))
+	f.StringVar(&o.format, "format", "text", "form of the report: "+strings.Join(formats, " or "))
 	f.StringVar(&threshold, "fail-on", "proven", "exit with 1 at findings of this certainty or above: proven, likely, note or never")
+	f.StringVar(&o.config, "config", "", "file that accepts findings (default dptrace.toml here, or where the run was recorded)")
+	oneRunFlag(cmd, &o.oneRun)
 	for flag, values := range map[string][]string{"format": formats, "fail-on": slices.Sorted(maps.Keys(failOn))} {
 		if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 			panic(err) // the flag is defined above
@@ -75,29 +87,45 @@ trace is unreadable or incomplete. Findings win over 3.`,
 	return cmd
 }
 
+// reportOptions are the flags of report.
+type reportOptions struct {
+	format  string
+	atLeast finding.Certainty
+	config  string
+	oneRun  bool
+}
+
 // judge prints the report of a run to stdout, warnings to stderr; its error
 // carries the exit code.
-func judge(stdout, stderr io.Writer, paths []string, format string, atLeast finding.Certainty) error {
-	result, err := analyzed(paths)
+func judge(stdout, stderr io.Writer, paths []string, o reportOptions) error {
+	run, err := openRun(stderr, paths, o.oneRun)
 	if err != nil {
-		return &exit{exitIncomplete, fmt.Errorf("report: %w", err)}
+		return err
 	}
-	if format == "json" {
+	accepted, err := readAccepted(o.config, run)
+	if err != nil {
+		return err
+	}
+	result, err := analyzed(run, accepted)
+	if err != nil {
+		return &exit{exitIncomplete, err}
+	}
+	if o.format == "json" {
 		err = report.JSON(stdout, result)
 	} else {
 		err = printText(stdout, result)
 	}
 	if err != nil {
-		return &exit{exitIncomplete, fmt.Errorf("report: %w", err)}
+		return &exit{exitIncomplete, err}
 	}
 	incomplete := report.Incomplete(result)
-	if format != "text" {
-		for _, line := range incomplete {
+	if o.format != "text" {
+		for _, line := range slices.Concat(incomplete, report.Unused(result)) {
 			fmt.Fprintln(stderr, "dptrace: warning:", line)
 		}
 	}
 	switch {
-	case report.Fails(result, atLeast):
+	case report.Fails(result, o.atLeast):
 		return &exit{code: exitFindings}
 	case len(incomplete) > 0:
 		return &exit{code: exitIncomplete}
@@ -105,22 +133,30 @@ func judge(stdout, stderr io.Writer, paths []string, format string, atLeast find
 	return nil
 }
 
-func analyzed(paths []string) (*analyze.Result, error) {
-	run, err := traces.Open(paths...)
+// analyzed judges a run and marks what is accepted.
+func analyzed(run *traces.Run, accepted []accept.Entry) (*analyze.Result, error) {
+	result, err := analyze.Run(run)
 	if err != nil {
 		return nil, err
 	}
-	return analyze.Run(run)
+	result.Unused = accept.Apply(accepted, result.Findings, workingFolders(run)[0])
+	return result, nil
 }
 
-// printReport prints the report of a trace at the end of record.
+// printReport prints the report of a trace at the end of record. What is wrong
+// with dptrace.toml is said below it: nothing is accepted then.
 func printReport(w io.Writer, trace string) error {
-	result, err := analyzed([]string{trace})
+	run, err := openRun(w, []string{trace}, false)
+	if err != nil {
+		return err
+	}
+	accepted, wrong := readAccepted("", run)
+	result, err := analyzed(run, accepted)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintln(w) // apart from what the program has printed
-	return printText(w, result)
+	return errors.Join(printText(w, result), wrong)
 }
 
 // printText uses colour and characters beyond ASCII only where they can be
@@ -156,20 +192,4 @@ func utf8Locale(getenv func(string) string) bool {
 		}
 	}
 	return false
-}
-
-// newestTrace is the newest trace that record has named in a folder: its name
-// begins with the time.
-func newestTrace(folder string) (string, error) {
-	names, err := filepath.Glob(filepath.Join(folder, "dptrace-*.dptrace"))
-	if err != nil {
-		return "", err
-	}
-	slices.Sort(names)
-	for _, name := range slices.Backward(names) {
-		if info, err := os.Stat(name); err == nil && info.IsDir() {
-			return name, nil
-		}
-	}
-	return "", errors.New("no dptrace-*.dptrace in this folder: name a trace, or record one with dptrace record -- python train.py")
 }

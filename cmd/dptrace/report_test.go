@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,7 +13,8 @@ import (
 
 // The stories in testdata/report need no Python: their traces are played.
 // $DUPLICATED has a proven finding, $CLEAN none; $CUT and $CUT_DUPLICATED are
-// recordings that were cut.
+// recordings that were cut. $RANK0 and $RANK1 are one run that was recorded by
+// two recorders, $OTHER is another one.
 func TestReportScripts(t *testing.T) {
 	played := map[string]string{
 		"DUPLICATED":     play(t, true, true),
@@ -30,13 +32,31 @@ func TestReportScripts(t *testing.T) {
 				}
 				e.Setenv(name, filepath.Base(copied))
 			}
-			return nil
+			return recorded(e)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"exits": exits,
 			"tear":  tear,
 		},
 	})
+}
+
+// recorded copies traces of real programs.
+func recorded(e *testscript.Env) error {
+	const fixtures = "../../analyze/detect/rng-duplicate-ranks/testdata/"
+	ranks, err := filepath.Glob(fixtures + "bad-apart.dptrace/*")
+	if err != nil || len(ranks) != 2 {
+		return fmt.Errorf("parts %q of the fixture: %w", ranks, err)
+	}
+	for i, part := range ranks {
+		name := fmt.Sprintf("RANK%d", i)
+		e.Setenv(name, name+".dptrace")
+		if err := os.CopyFS(filepath.Join(e.WorkDir, name+".dptrace", filepath.Base(part)), os.DirFS(part)); err != nil {
+			return err
+		}
+	}
+	e.Setenv("OTHER", "OTHER.dptrace")
+	return os.CopyFS(filepath.Join(e.WorkDir, "OTHER.dptrace"), os.DirFS(fixtures+"good.dptrace"))
 }
 
 // play makes a trace of two epochs with two workers, whose generators are
@@ -77,25 +97,6 @@ func tear(ts *testscript.TestScript, neg bool, args []string) {
 		info, err := os.Stat(s)
 		ts.Check(err)
 		ts.Check(os.Truncate(s, info.Size()-40))
-	}
-}
-
-func TestNewestTrace(t *testing.T) {
-	folder := t.TempDir()
-	if _, err := newestTrace(folder); err == nil {
-		t.Error("found a trace in an empty folder")
-	}
-	for _, name := range []string{"dptrace-20261120-090000-99.dptrace", "dptrace-20261121-080000-7.dptrace", "zzz.dptrace"} {
-		if err := os.Mkdir(filepath.Join(folder, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.WriteFile(filepath.Join(folder, "dptrace-20261122-080000-7.dptrace"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	got, err := newestTrace(folder)
-	if want := filepath.Join(folder, "dptrace-20261121-080000-7.dptrace"); got != want || err != nil {
-		t.Errorf("newestTrace = %q, %v; want %q: files and other names do not count", got, err, want)
 	}
 }
 

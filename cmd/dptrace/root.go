@@ -26,6 +26,20 @@ func (e *exit) Error() string {
 
 func (e *exit) Unwrap() error { return e.err }
 
+// prefixed says which command an error is of; its exit code stays.
+func prefixed(command string, err error) error {
+	var e *exit
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &e):
+		return fmt.Errorf("%s: %w", command, err)
+	case e.err == nil:
+		return e
+	}
+	return &exit{e.code, fmt.Errorf("%s: %w", command, e.err)}
+}
+
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "dptrace",
