@@ -11,19 +11,22 @@ import (
 	"testing"
 )
 
-// testCase is one way to run a program of programs/ and what must be said about
-// it. It is written at the top of the program, under its docstring:
+// testCase is one way to run a program of programs/ or legitimate/ and what must
+// be said about it. It is written at the top of the program, under its docstring:
 //
 //	# e2e ARGUMENT...           one case; torchrun:N in front starts N ranks
-//	#   expect: RULE CERTAINTY WORD...   a finding whose evidence names the slot (the words in this order) and its draws
-//	#   check: RULE STATUS      how the rule must end for the program's loaders
+//	#   expect: RULE CERTAINTY [WORD...]   a finding that says the words in this order; of an rng rule also how much was drawn
+//	#   check: RULE STATUS      how the rule must end for one of the program's loaders
+//	#   exit: 1                 the exit code of the program; 0 where it says nothing
 //	#   torch: >=1.9            run only there
 //	#   needs: MODULE           run only where it can be imported
-//	#   fix: printed            the printed fix, put in verbatim, must leave nothing to find
+//	#   fix: printed            the printed fix, put in verbatim (fix_test.go), must leave nothing to find
+//	#   order: kept             with the fix each rank still asks for the same samples in the same order
 //
 // A [torch<1.9] behind the key limits its line to these versions. What is not
 // expected must be found neither proven nor likely.
 type testCase struct {
+	folder   string // of the program
 	program  string // file name
 	ranks    int    // of torchrun; 0: plain
 	args     []string
@@ -31,12 +34,14 @@ type testCase struct {
 	needs    string
 	expect   []expectation
 	checks   []check
+	exit     int
 	printFix bool
+	order    bool // kept by the fix
 }
 
 type expectation struct {
 	rule, certainty string
-	slot            []string
+	words           []string
 }
 
 type check struct{ rule, status string }
@@ -47,12 +52,12 @@ func (c testCase) name() string {
 
 var keyLine = regexp.MustCompile(`^#   (\w+)(?:\[torch([<>=0-9.]+)\])?: (.*)$`)
 
-// readCases reads the cases of all programs as they are for one version of torch.
-func readCases(t *testing.T, torch string) []testCase {
+// readCases reads the cases of all programs of a folder as they are for one version of torch.
+func readCases(t *testing.T, folder, torch string) []testCase {
 	t.Helper()
-	files, err := filepath.Glob("programs/*.py")
+	files, err := filepath.Glob(filepath.Join(folder, "*.py"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no programs: %v", err)
+		t.Fatalf("no programs in %s: %v", folder, err)
 	}
 	var all []testCase
 	for _, file := range files {
@@ -76,7 +81,7 @@ func parseCases(file, torch string) ([]testCase, error) {
 	for n := 1; lines.Scan(); n++ {
 		line := lines.Text()
 		if line == "# e2e" || strings.HasPrefix(line, "# e2e ") {
-			c := testCase{program: filepath.Base(file), args: strings.Fields(line)[2:]}
+			c := testCase{folder: filepath.Dir(file), program: filepath.Base(file), args: strings.Fields(line)[2:]}
 			if len(c.args) > 0 && strings.HasPrefix(c.args[0], "torchrun:") {
 				if c.ranks, err = strconv.Atoi(c.args[0][len("torchrun:"):]); err != nil {
 					return nil, fmt.Errorf("%s:%d: %w", file, n, err)
@@ -105,10 +110,10 @@ func parseCases(file, torch string) ([]testCase, error) {
 	return cases, lines.Err()
 }
 
-func (c *testCase) set(key, value string) error {
+func (c *testCase) set(key, value string) (err error) {
 	words := strings.Fields(value)
 	switch {
-	case key == "expect" && len(words) >= 3:
+	case key == "expect" && len(words) >= 2:
 		c.expect = append(c.expect, expectation{words[0], words[1], words[2:]})
 	case key == "check" && len(words) == 2:
 		c.checks = append(c.checks, check{words[0], words[1]})
@@ -116,12 +121,16 @@ func (c *testCase) set(key, value string) error {
 		c.torch = value
 	case key == "needs":
 		c.needs = value
+	case key == "exit":
+		c.exit, err = strconv.Atoi(value)
 	case key == "fix" && value == "printed":
 		c.printFix = true
+	case key == "order" && value == "kept":
+		c.order = true
 	default:
 		return fmt.Errorf("cannot read %q: %q", key, value)
 	}
-	return nil
+	return err
 }
 
 // versionHolds compares major.minor with a condition like >=1.9; "" always holds.

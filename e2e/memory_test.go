@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -57,7 +56,7 @@ func TestMemory(t *testing.T) {
 }
 
 // compareCopied compares, for each worker: in the kernel tier all that it has
-// copied since the fork with its own smaps_rollup, to 1 %; in the hook tier what
+// copied since the fork with its own smaps_rollup; in the hook tier what
 // it has copied of its dataset with the pages that hold the objects, to 5 %.
 func compareCopied(t *testing.T, f form, r tierRun) {
 	t.Helper()
@@ -105,13 +104,15 @@ func compareCopied(t *testing.T, f form, r tierRun) {
 		if _, err := os.Stat(file); err != nil {
 			continue // no worker
 		}
-		got, want, tolerance := int64(0), truth(t, file), 0.01
+		// A page is a worker's alone, too, when all others that shared it have copied theirs: on a busy machine up to 7 %
+		// of what smaps_rollup calls private was never copied. That none is missed, to the page, is tested in probes/cow.
+		got, want, less, more := int64(0), truth(t, file), 0.1, 0.01
 		if f.tier == "kernel" {
 			for _, kind := range []string{"heap", "anon", "stack", "file", "unknown"} {
 				got += counted[proc][kind]
 			}
 		} else {
-			want, tolerance = pages, 0.05
+			want, less, more = pages, 0.05, 0.05
 			if p := private[proc]; p != nil {
 				got = p[1] - p[0]
 			}
@@ -119,8 +120,8 @@ func compareCopied(t *testing.T, f form, r tierRun) {
 		compared++
 		off := float64(got-want) / float64(want)
 		t.Logf("pid %d: %d bytes copied, in truth %d: %+.2f %%; kinds %v", pid, got, want, 100*off, counted[proc])
-		if math.Abs(off) > tolerance {
-			t.Errorf("pid %d: %d bytes copied, want %d to %.0f %%", pid, got, want, 100*tolerance)
+		if off < -less || off > more {
+			t.Errorf("pid %d: %d bytes copied, want %d, at most %.0f %% less and %.0f %% more", pid, got, want, 100*less, 100*more)
 		}
 	}
 	if compared < 2 {

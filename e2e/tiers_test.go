@@ -233,7 +233,7 @@ func (r report) finds(e expectation) (bool, string) {
 		for _, each := range f.Evidence {
 			text += "\n" + each.Text
 		}
-		if f.Rule == e.rule && f.Certainty == e.certainty && inOrder(text, e.slot) {
+		if f.Rule == e.rule && f.Certainty == e.certainty && inOrder(text, e.words) {
 			return true, ""
 		}
 		near = append(near, f.Rule+" "+f.Certainty+": "+text)

@@ -1,0 +1,66 @@
+"""The length comes from a manifest, the samples from elsewhere: indices that wrap around, a stream shorter than promised, a missing key."""
+# e2e wraps
+#   expect: wrong-len proven
+# e2e stream
+#   expect: wrong-len proven
+# e2e keys
+#   expect: wrong-len proven
+# e2e counted
+#   check: wrong-len clean
+import sys
+
+import torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
+
+ROWS = torch.rand(64, 5, generator=torch.Generator().manual_seed(9))
+MANIFEST = {"wraps": 100, "keys": 66, "stream": 90, "counted": 64}
+
+
+class Tablets(Dataset):
+    def __init__(self, way):
+        self.n, self.way = MANIFEST[way], way
+        self.by_name = {n: row for n, row in enumerate(ROWS)}
+
+    def __len__(self):
+        return self.n
+
+    def __getitem__(self, i):
+        row = self.by_name[i] if self.way == "keys" else ROWS[i % len(ROWS)]
+        return {"signs": row, "sum": row.sum()}
+
+
+class Inscriptions(IterableDataset):
+    def __len__(self):
+        return MANIFEST["stream"]
+
+    def __iter__(self):
+        for row in ROWS:
+            yield {"signs": row, "sum": row.sum()}
+
+
+def main():
+    way = sys.argv[1]
+    torch.manual_seed(4)
+    if way == "stream":
+        loader = DataLoader(Inscriptions(), batch_size=8)
+    else:
+        data = Tablets(way)
+        loader = DataLoader(Subset(data, range(len(data))) if way == "keys" else data, batch_size=8, shuffle=True, num_workers=2)
+    model = torch.nn.Linear(5, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, len(loader), gamma=0.5)
+    for epoch in range(2):
+        try:
+            for batch in loader:
+                optimizer.zero_grad()
+                loss = (model(batch["signs"]).squeeze(1) - batch["sum"]).pow(2).mean()
+                loss.backward()
+                optimizer.step()
+                schedule.step()
+        except KeyError as error:
+            print("epoch", epoch, "ends with a", type(error).__name__)
+        print("epoch", epoch, "rate %.5f" % schedule.get_last_lr()[0])
+
+
+if __name__ == "__main__":
+    main()
