@@ -5,11 +5,12 @@ export CGO_ENABLED = 0
 CACHE := $(or $(DPTRACE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/dptrace)
 
 # The one place where the version of a tool is set; those of Go modules are in go.mod,
-# those of the Pythons in tools/torch-env, those of the examples in examples/requirements.txt.
+# those of the Pythons in tools/torch-env, those of the examples in examples/requirements.txt,
+# those of the data libraries in e2e/libraries/requirements.txt.
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(CACHE)/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
 
-.PHONY: help build demo test test-go test-python test-e2e lint fmt bpf fixtures matrix bench fuzz clean
+.PHONY: help build demo test test-go test-python test-e2e lint fmt bpf fixtures matrix libraries bench fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,11 +42,11 @@ test-python: ## the hook's own tests; PYTHONS="torch1.13 torch2.15-py3.11" names
 	done
 
 test-e2e: build ## whole programs on real torch: what is found, what is left alone, that nothing changes
-	@python=$$(tools/find-torch) && DPTRACE_PYTHON=$$python DPTRACE_BIN=$(CURDIR)/bin/dptrace tools/go-test -count=1 -timeout 20m ./e2e/
+	@python=$$(tools/find-torch) && DPTRACE_PYTHON=$$python DPTRACE_BIN=$(CURDIR)/bin/dptrace tools/go-test -count=1 -timeout 40m ./e2e/
 
 lint: $(GOLANGCI) ## the linters of .golangci.yaml, and shell syntax
 	$(GOLANGCI) run ./...
-	@for f in $$(grep -lE '^#!.*[ /](sh|bash)$$' tools/* .ci/run); do $$(sed -n '1s/^#!.*[ /]//p' $$f) -n $$f || exit 1; done
+	@for f in $$(grep -lE -d skip '^#!.*[ /](sh|bash)$$' tools/* .ci/run); do $$(sed -n '1s/^#!.*[ /]//p' $$f) -n $$f || exit 1; done
 
 fmt: ## gofmt everything
 	gofmt -w $$(git ls-files '*.go')
@@ -59,6 +60,11 @@ fixtures: build ## record the rules' fixtures anew (analyze/detect/*/testdata)
 MATRIX ?=
 matrix: build ## a table of python x torch x start method x verdict; makes the Pythons it can
 	@tools/matrix bin/dptrace $(MATRIX)
+
+# Options of tools/libraries: --only PART..., --write.
+LIBRARIES ?=
+libraries: build ## a table of real data libraries x how they are used x verdict; makes their Python
+	@tools/libraries bin/dptrace $(LIBRARIES)
 
 BENCH ?=
 bench: build ## what recording costs: loaders, start-up, recorder, a long run
