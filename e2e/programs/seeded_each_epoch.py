@@ -4,7 +4,8 @@
 #   expect: rng-duplicate-epochs proven torch
 #   fix: printed
 # e2e anew
-#   expect: order-repeats likely
+#   expect: order-repeats proven was put back to one state before each
+#   fix: printed
 # e2e once
 #   check: order-repeats clean
 import random
@@ -43,7 +44,8 @@ def main():
             np.random.seed(SEED)
             torch.manual_seed(SEED)  # FIX line manual_seed
         if way == "anew":
-            loader = DataLoader(coins, batch_size=12, shuffle=True, generator=torch.Generator().manual_seed(SEED))
+            generator = torch.Generator().manual_seed(SEED)  # FIX line manual_seed
+            loader = DataLoader(coins, batch_size=12, shuffle=True, generator=generator)
         else:
             loader = loader or DataLoader(coins, batch_size=12, shuffle=True, num_workers=2)
         for batch in loader:

@@ -173,6 +173,9 @@ func (j *judged) fix() string {
 		return fmt.Sprintf("# %s: if %s is to shuffle, draw a new order in each call of its __iter__", at, orders.Class(r.First.Object))
 	case r.First.Epoch >= 0:
 		return fmt.Sprintf("# %s: a new epoch, on every rank, before each pass\nfor epoch in range(first_epoch, epochs):\n    %s.set_epoch(epoch)", at, orders.Sampler(r.First.Object))
+	case r.First.Object.Generator && r.First.Object != r.Again.Object:
+		return fmt.Sprintf(`# %s: this DataLoader is made anew for each epoch: its generator needs the epoch in its seed
+generator = torch.Generator().manual_seed(SEED + epoch)`, at)
 	case r.First.Object.Generator:
 		return fmt.Sprintf(`# %s: seed the loader's generator once, before the first epoch,
 # or, so that each epoch can be repeated by itself, from the epoch as well

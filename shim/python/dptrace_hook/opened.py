@@ -3,6 +3,7 @@
 What is opened and closed within one fetch is not seen here.
 """
 import os
+import re
 import stat
 
 from . import guard, ring
@@ -16,6 +17,9 @@ _SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/run/", "/bin/", "/sbin/", "/li
            "/usr/local/lib", "/usr/share/", "/usr/libexec/", os.path.dirname(os.__file__) + os.sep)
 _CODE = (".py", ".pyc", ".pyo", ".pyd", ".so", ".cfg", ".pth")
 _DELETED = " (deleted)"
+# By a file of such a name, gone at once, tempfile finds a folder that can be written (_get_default_tempdir, Python 3.6 to
+# 3.14); multiprocessing asks for one in the thread that sends a worker's batches.
+_PROBE = re.compile("[a-z0-9_]{8}$")
 
 
 class Files:
@@ -70,8 +74,10 @@ def data(name, path, link):
         return False
     if path.startswith(ring.session()["spool"]):
         return False
-    # The link's own mode says how the file was opened (proc_pid_fd(5)).
-    return bool(os.lstat(link).st_mode & stat.S_IRUSR) and stat.S_ISREG(os.stat(link).st_mode)
+    mode = os.lstat(link).st_mode  # the link's own mode says how the file was opened (proc_pid_fd(5))
+    if mode & stat.S_IWUSR and _PROBE.match(os.path.basename(path)):
+        return False
+    return bool(mode & stat.S_IRUSR) and stat.S_ISREG(os.stat(link).st_mode)
 
 
 _main = None

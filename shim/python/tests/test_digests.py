@@ -603,11 +603,12 @@ class Opened(HookTest):
     def test_data_files(self):
         self.write("read.bin", "x" * 100)
         self.write("inherited.bin", "x")
+        self.write("shard_00", "x")  # like the names that tempfile makes up, but only read
         self.write("module.py", "x = 1")
         code, out, err = self.run_program("""
             class Shards(Stream):
                 def __iter__(self):
-                    with open("read.bin") as f, open("module.py") as m, open("written.log", "a") as w, open("/proc/self/stat") as p, open("gone", "w+") as g:
+                    with open("read.bin") as f, open("module.py") as m, open("written.log", "a") as w, open("/proc/self/stat") as p, open("gone", "w+") as g, open("yjullwdr", "w+") as probe, open("shard_00") as short:
                         os.unlink("gone")
                         for i in range(20):
                             yield torch.zeros(2)
@@ -622,7 +623,7 @@ class Opened(HookTest):
         self.assertEqual(code, 0, err)
         self.assert_no_errors()
         found = [sorted(os.path.basename(o.path) for o in r.of("opened")) for r in self.rings() if r.of("fetch")]
-        self.assertEqual(found, [["inherited.bin", "late.bin", "read.bin"]] * 3)
+        self.assertEqual(found, [["inherited.bin", "late.bin", "read.bin", "shard_00"]] * 3)
         for r in self.rings():
             for o in r.of("opened"):
                 self.assertEqual(os.path.realpath(self.work), os.path.dirname(o.path))
