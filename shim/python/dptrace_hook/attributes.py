@@ -134,8 +134,17 @@ def scalar(value):
     return cls is float or cls is bool or value is None
 
 
+def plain(value):
+    """A scalar, or a function of Python's: a transform."""
+    return type(value) is types.FunctionType or scalar(value)
+
+
 def text(value):
-    """repr() of a scalar."""
+    """repr() of a scalar, the name of a function: without its module, which spawn calls otherwise; a lambda's line."""
+    if type(value) is types.FunctionType:
+        if value.__code__.co_name == "<lambda>":
+            return "<lambda> of line %d" % value.__code__.co_firstlineno
+        return value.__qualname__[:MAX_TEXT]
     return repr(value).encode("utf-8", "replace")[:MAX_TEXT].decode("utf-8", "ignore")
 
 
@@ -148,7 +157,7 @@ class Told:
 
     def changes(self, when, at, dataset, collate):
         """Writes what is new since the last time; of what is no longer found, its path alone."""
-        walk = Walk(scalar)
+        walk = Walk(plain)
         found = walk.run(zip(_ROOTS, (dataset, collate)))
         now, rows = {}, []
         for a in found:

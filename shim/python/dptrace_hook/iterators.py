@@ -2,6 +2,7 @@
 import struct
 import sys
 import weakref
+from _thread import get_ident
 
 from . import asked, attributes, discover, extents, failures, guard, identity, pickles, ring, slots, steps, windows
 from .ring import mono
@@ -109,7 +110,7 @@ def pass_begins(iterator, loader):
     number = notes["passes"]
     notes["passes"], notes["open"], notes["delivered"] = number + 1, number, 0
     d["_dptrace_at"] = (notes["number"], number)
-    d["_dptrace_notes"], d["_dptrace_arrived"] = notes, {}
+    d["_dptrace_notes"], d["_dptrace_arrived"], d["_dptrace_puts"] = notes, {}, []
     d["_dptrace_of"] = weakref.ref(loader)
     d["_dptrace_ids"] = None if origin is None or type(origin) is identity.Leaf else origin.ids
     epoch = identity.attributes(identity.sampler_of(loader)).get("epoch")
@@ -150,6 +151,16 @@ def worker_ended(iterator, number, code):
                                 "exitcode": code, "asked": d["_dptrace_asked"].get(number, "")})
 
 
+def sent(iterator, d):
+    """Tells of the batches that were sent to workers. That to which no worker was left to take it was not."""
+    puts, info = d["_dptrace_puts"], d.get("_task_info")
+    for batch, index, t0, ns in puts:
+        to = info.get(batch) if info is not None else None
+        if to is not None or batch is not None and batch < d["_send_idx"]:
+            put_indices(d["_dptrace_at"], batch, to[0] if to else -2, index, t0, ns, d["_dptrace_ids"])
+    del puts[:]
+
+
 def put_indices(at, batch, worker, index, t0, ns, ids=None):
     """Integers as they are, in records of at most _PUT_MAX; of anything else its strings, or its types. ids: gives the ids
     of the samples of a loader whose dataset is put together of others."""
@@ -159,6 +170,9 @@ def put_indices(at, batch, worker, index, t0, ns, ids=None):
     elif kind is not list and kind is not tuple:
         index = ()
     types = set(map(type, index))
+    if types == _INT and ids is None and len(index) <= _PUT_MAX:
+        ring.ring.held.append((ring.PUT, t0, get_ident(), _integers, (at, batch, worker, ns, tuple(index))))
+        return
     if types != _INT and not (types and all(t is int or t.__module__ == "numpy" for t in types)):
         keys = ",".join(k if type(k) is str else type(k).__name__ for k in index[:32]) if index else kind.__name__ if index is not None else ""
         ring.put(ring.PUT, _PUT.pack(*at, batch, worker, ns, 0, -1) + keys.encode("utf-8", "replace")[:256], t0)
@@ -172,14 +186,17 @@ def put_indices(at, batch, worker, index, t0, ns, ids=None):
         ring.put(ring.PUT, payload, t0)
 
 
-def delivered(iterator, batch, worker, t0, arrived):
-    at = iterator.__dict__["_dptrace_at"]
-    iterator.__dict__["_dptrace_notes"]["delivered"] += 1
-    ring.put(ring.NEXT, _NEXT.pack(*at, batch & 0xFFFFFFFF, worker, 1 + 256 * steps.is_grad_enabled(), t0, arrived, steps.taken, steps.last))
+def _integers(at, batch, worker, ns, index):
+    n = len(index)
+    try:
+        return _PUT.pack(*at, batch, worker, ns, 0, n) + struct.pack("<%dq" % n, *index)
+    except struct.error:  # keys of more than 64 bits
+        return _PUT.pack(*at, batch, worker, ns, 0, -1) + b"int"
 
 
 def ended(iterator, raised, worker, t0):
     at, notes = iterator.__dict__["_dptrace_at"], iterator.__dict__["_dptrace_notes"]
+    sent(iterator, iterator.__dict__)
     stop = isinstance(raised, StopIteration)
     ring.put(ring.NEXT, _NEXT.pack(*at, 0xFFFFFFFF, worker, (0 if stop else 2) + 256 * steps.is_grad_enabled(), t0, 0, steps.taken, steps.last))
     if not stop and worker == -2:
@@ -192,7 +209,8 @@ def ended(iterator, raised, worker, t0):
 
 
 def next_data(worker, tell):
-    """A maker of wrappers of an iterator's _next_data; tell(iterator, t0) writes what it delivered."""
+    """A maker of wrappers of an iterator's _next_data. tell(iterator, its attributes, when it was asked) gives the number of
+    the batch that it delivers and when that arrived."""
     def make(original):
         def wrapper(self, *args, **kwargs):
             t0 = mono()
@@ -206,7 +224,19 @@ def next_data(worker, tell):
                         raise
                 raise
             try:
-                tell(self, t0)
+                t1, d, r = mono(), self.__dict__, ring.ring
+                batch, arrived = tell(self, d, t0)
+                d["_dptrace_notes"]["delivered"] += 1
+                loader, number = d["_dptrace_at"]
+                r.held.append((ring.NEXT, t1, get_ident(), _NEXT.pack, (
+                    loader, number, batch & 0xFFFFFFFF, worker, 1 + 256 * steps.is_grad_enabled(), t0, arrived, steps.taken, steps.last)))
+                r.calls += 1
+                if r.calls & 7 == 0:
+                    r.cost(3 * (mono() - t1))  # with the share of next_index and try_get_data
+                if t1 - r.settled > ring.HELD_NS:
+                    r.settle()
+                else:
+                    r.words[ring.HELD] = len(r.held)
             except Exception as e:
                 if guard.theirs(e):
                     raise
@@ -228,6 +258,7 @@ class MultiProcessing:
         try:
             self.__dict__["_dptrace_asked"], self.__dict__["_dptrace_alive"] = {}, set(range(len(self._workers)))
             workers_started(self, pickled)
+            sent(self, self.__dict__)
         except Exception as e:
             if guard.theirs(e):
                 raise
@@ -240,23 +271,12 @@ class MultiProcessing:
         except Exception as e:
             if guard.theirs(e):
                 raise
-        return original(self, loader, *args, **kwargs)
-
-    @staticmethod
-    def try_put_index(original):
-        def wrapper(self, *args, **kwargs):
-            batch, t0 = self._send_idx, mono()
-            result = original(self, *args, **kwargs)
-            try:
-                if self._send_idx != batch:
-                    t1, info = mono(), self._task_info.get(batch)
-                    d = self.__dict__
-                    put_indices(d["_dptrace_at"], batch, info[0] if info else -2, d.pop("_dptrace_index", None), t0, t1 - t0, d["_dptrace_ids"])
-            except Exception as e:
-                if guard.theirs(e):
-                    raise
-            return result
-        return wrapper
+        original(self, loader, *args, **kwargs)
+        try:
+            sent(self, self.__dict__)
+        except Exception as e:
+            if guard.theirs(e):
+                raise
 
     @staticmethod
     def try_get_data(original):
@@ -267,6 +287,8 @@ class MultiProcessing:
                     d = self.__dict__
                     d["_dptrace_got"] = batch = got[1][0]
                     d["_dptrace_arrived"][batch] = mono()
+                else:
+                    ring.ring.settle()  # it has waited for seconds, and may for ever
             except Exception as e:
                 if guard.theirs(e):
                     raise
@@ -274,14 +296,11 @@ class MultiProcessing:
         return wrapper
 
     @staticmethod
-    def tell(self, t0):
-        t1, d = mono(), self.__dict__
+    def tell(self, d, t0):
+        if d["_dptrace_puts"]:
+            sent(self, d)
         batch = d["_dptrace_got"] if d.get("_in_order") is False else d["_rcvd_idx"] - 1
-        delivered(self, batch, -2, t0, d["_dptrace_arrived"].pop(batch, 0))
-        r = ring.ring
-        r.calls += 1
-        if r.calls & 7 == 0:
-            r.cost(3 * (mono() - t1))  # with its share of try_put_index and try_get_data, which are as long
+        return batch, d["_dptrace_arrived"].pop(batch, 0)
 
     @staticmethod
     def mark_worker_as_unavailable(original, self, worker_id, *args, **kwargs):
@@ -323,11 +342,13 @@ def init_single(original, self, *args, **kwargs):
         windows.here.single = before
 
 
-def tell_single(self, t0):
-    d = self.__dict__
+def tell_single(self, d, t0):
     batch = d["_dptrace_notes"]["delivered"]
-    put_indices(d["_dptrace_at"], batch, -1, d.pop("_dptrace_index", None), t0, 0, d["_dptrace_ids"])
-    delivered(self, batch, -1, t0, 0)
+    puts = d["_dptrace_puts"]
+    index = puts[-1][1] if puts else None
+    del puts[:]
+    put_indices(d["_dptrace_at"], batch, -1, index, t0, 0, d["_dptrace_ids"])
+    return batch, 0
 
 
 def base_init(original, self, loader, *args, **kwargs):
@@ -344,11 +365,14 @@ def base_init(original, self, loader, *args, **kwargs):
 
 
 def next_index(original):
-    """Around _next_index: what the sampler gave, for put_indices."""
+    """Around _next_index: what the sampler gave, for the batch that is to be sent next. Which worker gets it is not known
+    yet. A list may be another by then."""
     def wrapper(self, *args, **kwargs):
+        t0 = mono()
         index = original(self, *args, **kwargs)
         try:
-            self.__dict__["_dptrace_index"] = index
+            d = self.__dict__
+            d["_dptrace_puts"].append((d.get("_send_idx"), tuple(index) if type(index) is list else index, t0, mono() - t0))
         except Exception as e:
             if guard.theirs(e):
                 raise

@@ -16,8 +16,7 @@ class Virtual:
     def place(self, peeked):
         return b"", 0
 
-    def raw(self):
-        return self.peek()
+    glance = raw = peek
 
 
 class Slot(discover.Found):

@@ -3,6 +3,10 @@
 It is a file on disk, not a socket or a pipe: a store into a mapping neither blocks nor gives up the GIL, and it
 survives the death of this process. The file is fully allocated when it is made, so a full disk is an error then and
 never a SIGBUS later. Nothing here waits for the recorder: what finds no room is dropped and counted.
+
+What comes with each batch is held back a moment and written together: by workers until the batch is handed over, by the
+main process for HELD_NS. Alone, a record costs three times as much as among others, because by then nothing of ours is in
+the processor's caches (4 to 7 us and 1.6 us, Python 3.11).
 """
 import mmap
 import os
@@ -21,9 +25,11 @@ mono = time.monotonic_ns
 HEADER = 128
 SMALL = 64 << 10  # bytes of a ring when many processes share the spool
 GONE_NS = 10 * 10**9  # a recorder that has not looked for so long has died
+HELD_NS = 10**7  # so long, and until the batch after that, records may be held back
+MOST_HELD = 256
 _RECORD = struct.Struct("<IHHQII")
 # indices of the header's u64 words
-_HEAD, _TAIL, _DROPPED, _BEAT, _HOOK_NS, _CALLS, _RECORDS = 1, 2, 6, 7, 8, 9, 10
+_HEAD, _TAIL, _DROPPED, _BEAT, _HOOK_NS, _CALLS, _RECORDS, HELD = 1, 2, 6, 7, 8, 9, 10, 11
 
 _session = None
 
@@ -48,6 +54,9 @@ class Ring:
         self.kind = "python"
         self.head = self.tail = self.number = 0
         self.dropped = self.hook_ns = self.calls = 0
+        self.held = []  # (type, time, thread, build, args): build(*args), of what cannot change, makes the payload
+        self.settled = 0  # when there last was nothing held
+        self.words = [0] * 16  # until there is a file
 
     def make(self):
         """Makes and maps the file. A failure leaves the ring dead: nothing is recorded, the program does not notice."""
@@ -84,30 +93,69 @@ class Ring:
             self.make()
         if self.dead or guard.off:
             return
-        # The lock is taken only when a signal handler or another thread of the program is inside: do not wait long.
-        if not self.lock.acquire(False) and not self.lock.acquire(True, 0.01):
+        if not self.acquire():
             self.dropped += 1
             return
         try:
-            need = 24 + len(payload)
-            pad = -need & 7
-            at = self.head % self.capacity
-            end = at + need + pad
-            if end > self.capacity or self.head + need + pad - self.tail > self.capacity:
-                skip = self.capacity - at if end > self.capacity else 0
-                if not self.room(skip + need + pad):
-                    return
-                if skip:
-                    struct.pack_into("<IHH", self.map, HEADER + at, skip, PAD, 0)
-                    self.head += skip
-                    at = 0
-            at += HEADER
-            number = self.number
-            self.map[at:at + need] = _RECORD.pack(need + pad, kind, pad, t or mono(), get_ident() & 0xFFFFFFFF, number & 0xFFFFFFFF) + payload
-            self.number = number + 1
-            self.head = self.words[_HEAD] = self.head + need + pad  # last: only now it exists
+            if self.held:
+                self.unload()
+            self.write(kind, payload, t or mono(), get_ident())
         finally:
             self.lock.release()
+
+    def settle(self):
+        """Writes what is held back. To be called at the end of a batch if HELD_NS have passed since `settled`; if not,
+        words[HELD] is to be set, for a process that is killed meanwhile."""
+        t0 = mono()
+        if not self.open:
+            self.make()
+        if self.dead or guard.off:
+            del self.held[:]
+        elif self.held and self.acquire():
+            try:
+                self.unload()
+            finally:
+                self.lock.release()
+        self.settled = mono()
+        self.hook_ns += self.settled - t0
+
+    def acquire(self):
+        """The lock is taken only when a signal handler or another thread of the program is inside: do not wait long."""
+        return self.lock.acquire(False) or self.lock.acquire(True, 0.01)
+
+    def unload(self):
+        """With the lock. Others may append meanwhile, nobody else takes away."""
+        held = self.held
+        n = done = len(held)
+        try:
+            for done, (kind, t, ident, build, args) in enumerate(held[:n]):
+                self.write(kind, build(*args), t, ident)
+            done = n
+        finally:
+            if done < n:
+                self.dropped += n - done
+                self.words[_DROPPED] = self.dropped
+            del held[:n]
+            self.words[HELD] = len(held)
+
+    def write(self, kind, payload, t, ident):
+        need = 24 + len(payload)
+        pad = -need & 7
+        at = self.head % self.capacity
+        end = at + need + pad
+        if end > self.capacity or self.head + need + pad - self.tail > self.capacity:
+            skip = self.capacity - at if end > self.capacity else 0
+            if not self.room(skip + need + pad):
+                return
+            if skip:
+                struct.pack_into("<IHH", self.map, HEADER + at, skip, PAD, 0)
+                self.head += skip
+                at = 0
+        at += HEADER
+        number = self.number
+        self.map[at:at + need] = _RECORD.pack(need + pad, kind, pad, t, ident & 0xFFFFFFFF, number & 0xFFFFFFFF) + payload
+        self.number = number + 1
+        self.head = self.words[_HEAD] = self.head + need + pad  # last: only now it exists
 
     def room(self, need):
         """Asks how far the recorder has come. False: dropped."""
@@ -129,6 +177,8 @@ class Ring:
 
     def close(self):
         """The process ends in good order: no record follows."""
+        if self.held:
+            self.settle()
         if self.open and not self.dead:
             self.count()
             self.flags[0] |= 1

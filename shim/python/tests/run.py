@@ -2,12 +2,13 @@
 
 usage: PYTHON run.py [-v] [--jobs N] [NAME...]    NAME: a part of a test's name; needs torch and numpy, no other package
 
-N parts of the tests run side by side (default: one per CPU, at most 4).
+N interpreters run the tests side by side (default: one per CPU, at most 4).
 The last line is "N passed, N failed"; what was skipped is said before it.
 """
 import argparse
 import os
 import re
+import struct
 import subprocess
 import sys
 import unittest
@@ -30,17 +31,23 @@ def chosen(names):
 
 def run(tests, verbose):
     """(passed, failed)"""
-    result = unittest.TextTestRunner(verbosity=2 if verbose else 1).run(unittest.TestSuite(tests))
+    def each(result):
+        for test in tests:  # one by one: which are ours is not known before
+            unittest.TestSuite([test])(result)
+    result = unittest.TextTestRunner(verbosity=2 if verbose else 1).run(each)
     for test, reason in result.skipped:
         print("skipped %s: %s" % (test.id(), reason))
     failed = len({t.id().partition(" ")[0] for t, _ in result.failures + result.errors})
     return result.testsRun - len(result.skipped) - failed, failed
 
 
-def side_by_side(jobs, options):
-    """Each part in an interpreter of its own; what it says is printed when it is through."""
+def side_by_side(jobs, tests, options):
+    """Interpreters that each take the next test when they are through with one; what they say is printed in the end."""
+    to_do, numbers = os.pipe()
+    os.write(numbers, struct.pack("<%dI" % len(tests), *range(len(tests))))  # a pipe has room for 16384
+    os.close(numbers)
     again = [sys.executable, os.path.abspath(__file__)] + ["-v"] * options.verbose + options.names
-    parts = [subprocess.Popen(again + ["--part", "%d/%d" % (i, jobs)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for i in range(jobs)]
+    parts = [subprocess.Popen(again + ["--from", str(to_do)], pass_fds=[to_do], stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for _ in range(jobs)]
     passed = failed = 0
     for part in parts:
         text = part.communicate()[0].decode("utf-8", "replace")
@@ -51,21 +58,30 @@ def side_by_side(jobs, options):
     return passed, failed
 
 
+def taken(tests, to_do):
+    """The tests whose numbers come out of a pipe, each when the one before it is through."""
+    os.set_inheritable(to_do, False)
+    while True:
+        number = os.read(to_do, 4)
+        if not number:
+            return
+        yield tests[struct.unpack("<I", number)[0]]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("names", nargs="*")
     parser.add_argument("-v", "--verbose", action="store_true")
     parser.add_argument("--jobs", type=int, default=min(os.cpu_count() or 1, 4))
-    parser.add_argument("--part", help=argparse.SUPPRESS)  # I/N: every N-th test from the I-th on
+    parser.add_argument("--from", dest="to_do", type=int, help=argparse.SUPPRESS)  # a pipe with the numbers of the tests
     options = parser.parse_args()
     tests = chosen(options.names)
-    if options.part:
-        first, step = map(int, options.part.split("/"))
-        passed, failed = run(tests[first::step], options.verbose)
+    if options.to_do is not None:
+        passed, failed = run(taken(tests, options.to_do), options.verbose)
     elif len(tests) < 2 * options.jobs:
         passed, failed = run(tests, options.verbose)
     else:
-        passed, failed = side_by_side(options.jobs, options)
+        passed, failed = side_by_side(options.jobs, tests, options)
     print("%d passed, %d failed" % (passed, failed))
     return 1 if failed or not tests else 0
 

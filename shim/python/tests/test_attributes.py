@@ -61,6 +61,27 @@ class Persistent(HookTest):
         workers = [r for r in self.rings() if any(w.phase == "ready" for w in r.of("worker"))]
         return self.main_ring().of("attribute"), [w.of("attribute") for w in workers]
 
+    FUNCTIONS = """
+    def weak(x):
+        return x
+    def strong(x):
+        return 2 * x
+    data = Held()
+    def change(n):
+        data.transform = strong if n else weak
+        data.other = (lambda x: x) if n else (
+            lambda x: -x)
+    change(0)
+    loader = DataLoader(data, batch_size=2, num_workers=1, persistent_workers=True)
+    passes(loader, change, 2)
+"""
+
+    def test_functions(self):
+        told, workers = self.record(self.FUNCTIONS)
+        values = [(a.path, a.value.partition(" of line")[0]) for a in told if vars(a)["class"] == "builtins.function"]
+        self.assertEqual(values, [("dataset.transform", "weak"), ("dataset.other", "<lambda>"), ("dataset.transform", "strong"), ("dataset.other", "<lambda>")])
+        self.assertEqual([(a.path, a.value) for a in workers[0] if a.path == "dataset.transform"], [("dataset.transform", "weak")])
+
     CHANGES = """
     data = Held()
     def change(n):

@@ -64,6 +64,38 @@ class Records(HookTest):
             shutil.rmtree(os.path.join(self.hook, "dptrace_hook"))
             shutil.copytree(os.path.join(PYTHON, "dptrace_hook"), os.path.join(self.hook, "dptrace_hook"))
 
+    def test_what_is_held_back_is_counted(self):
+        """By the main process, for some milliseconds. By workers, while a batch is made: they may be killed as they wait."""
+        for end in ("os._exit(0)", "os.kill(os.getpid(), signal.SIGKILL)", "pass"):
+            for name in os.listdir(self.spool):
+                os.unlink(os.path.join(self.spool, name))
+            self.run_program("""
+                import signal
+                class Small(Dataset):
+                    def __len__(self):
+                        return 120
+                    def __getitem__(self, i):
+                        return torch.zeros(1)
+                if __name__ == "__main__":
+                    loader = DataLoader(Small(), batch_size=1, num_workers=2, persistent_workers=True)
+                    for batch in loader:
+                        pass
+                    again = iter(loader)
+                    for _ in range(50):
+                        next(again)
+                    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # torch's would raise
+                    for worker in again._workers:
+                        os.kill(worker.pid, signal.SIGKILL)
+                    %s
+                """ % end)
+            self.assert_no_errors()
+            main = self.main_ring()
+            self.assertEqual(len(main.of("next")) + len(main.of("put")) + main.held, 120 + 1 + 50 + 120 + 54, end)
+            if end == "pass":
+                self.assertEqual(main.held, 0)
+            workers = [r for r in self.rings() if r.of("fetch")]
+            self.assertEqual([len([f for f in r.of("fetch") if f.pass_ == 0]) for r in workers], [60, 60])
+
     def record(self, how):
         self.write("states", "")
         code, out, err = self.run_program("HOW = %r\n" % how + PROGRAM)
