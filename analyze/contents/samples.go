@@ -29,6 +29,9 @@ const (
 // it, and all of that could be read.
 func (s *Sample) Tells() bool { return s.Kind&(empty|left) == 0 && s.Kind&(whole|chunks) != 0 }
 
+// Empty tells whether nothing is in it: None, or zeros.
+func (s *Sample) Empty() bool { return s.Kind&empty != 0 }
+
 // Whole tells whether all of its content was read.
 func (s *Sample) Whole() bool { return s.Tells() && s.Kind&whole != 0 }
 

@@ -5,13 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dptrace/dptrace/analyze"
 	"github.com/dptrace/dptrace/analyze/detect"
 	. "github.com/dptrace/dptrace/analyze/detect/detecttest"
 	repeats "github.com/dptrace/dptrace/analyze/detect/order-repeats"
 	noepoch "github.com/dptrace/dptrace/analyze/detect/sampler-no-set-epoch"
-	"github.com/dptrace/dptrace/analyze/orders"
-	"github.com/dptrace/dptrace/analyze/timeline"
-	"github.com/dptrace/dptrace/traces"
+	"github.com/dptrace/dptrace/analyze/finding"
 )
 
 const (
@@ -123,10 +122,14 @@ func TestCases(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			run := NewRun(t)
 			c.play(run)
-			tl, facts := read(t, run.Open(t))
+			r, err := analyze.Run(run.Open(t))
+			if err != nil {
+				t.Fatal(err)
+			}
 			var text []string
 			for i, rule := range rules {
-				findings, checks := rule.Judge(facts, tl)
+				findings := slices.DeleteFunc(slices.Clone(r.Findings), func(f finding.Finding) bool { return f.Rule != rule.ID })
+				checks := slices.DeleteFunc(slices.Clone(r.Checks), func(c finding.Check) bool { return c.Rule != rule.ID })
 				verdict := ""
 				for _, f := range findings {
 					verdict = f.Certainty.String()
@@ -167,28 +170,4 @@ func TestCases(t *testing.T) {
 			}
 		})
 	}
-}
-
-// read a run as analyze.Run does, for these rules alone.
-func read(t *testing.T, run *traces.Run) (*timeline.Timeline, detect.Accumulator) {
-	builder, facts := timeline.NewBuilder(), orders.Facts.New()
-	tables := slices.Clone(timeline.Needs)
-	for _, need := range orders.Facts.Needs {
-		if !slices.Contains(tables, need) {
-			tables = append(tables, need)
-		}
-	}
-	err := run.Each(tables, func(b traces.Batch) error {
-		if slices.Contains(timeline.Needs, b.Table) {
-			builder.Add(b)
-		}
-		if slices.Contains(orders.Facts.Needs, b.Table) {
-			facts.Add(b)
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return builder.Build(run.Problems), facts
 }

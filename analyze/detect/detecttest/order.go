@@ -13,6 +13,7 @@ type Walk struct {
 	Iterable     bool
 	Keys         bool // instead of indices
 	Batch        int  // samples of a batch; 0 is 8
+	Ready        bool // batch_size=None: the dataset hands out batches
 	Passes       int
 	Anew         bool                       // a DataLoader object for each pass
 	Dataset      uint32                     // Loader.DatasetID
@@ -53,6 +54,10 @@ func (p *Process) Walk(w Walk) {
 	if w.BatchSampler == "" {
 		w.BatchSampler = "torch.utils.data.sampler.BatchSampler"
 	}
+	batched := "yes"
+	if w.Ready {
+		w.Batch, batched = 1, "no"
+	}
 	if w.Batch == 0 {
 		w.Batch = 8
 	}
@@ -61,7 +66,7 @@ func (p *Process) Walk(w Walk) {
 		if pass == 0 || w.Anew {
 			p.loaders++
 			recorded = 0
-			p.Run.Add(p.Proc, traces.Loader{Loader: p.loaders, Class: "torch.utils.data.dataloader.DataLoader", Dataset: "__main__.Points", Length: -1, BatchSize: int32(w.Batch), Iterable: w.Iterable,
+			p.Run.Add(p.Proc, traces.Loader{Loader: p.loaders, Class: "torch.utils.data.dataloader.DataLoader", Dataset: "__main__.Points", Length: -1, BatchSize: int32(w.Batch), Iterable: w.Iterable, Batched: batched,
 				Sampler: w.Sampler, BatchSampler: w.BatchSampler, SamplerEpoch: w.epoch(pass), Generator: w.Generator, File: "/home/me/proj/train.py", Line: 88,
 				DatasetID: w.Dataset, SamplerID: p.loaders})
 			for _, epoch := range w.Told {

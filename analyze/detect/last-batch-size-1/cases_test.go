@@ -25,6 +25,7 @@ type played struct {
 	end     string       // of the passes: exhausted where it says nothing
 	eval    bool
 	raised  string // what ends the program in the last batch
+	none    bool   // some samples are None
 	lost    bool
 	cut     bool
 }
@@ -33,6 +34,12 @@ var full = traces.Loader{BatchSize: 8, Sampler: random, BatchSampler: torchBatch
 
 func batches(sampler string) traces.Loader {
 	return traces.Loader{BatchSize: -1, Sampler: random, BatchSampler: sampler}
+}
+
+func collate(name string) traces.Loader {
+	l := full
+	l.Collate = name
+	return l
 }
 
 func (p played) play(r *Run) {
@@ -53,6 +60,11 @@ func (p played) play(r *Run) {
 			}
 			r.Add(main.Proc, traces.BatchFetch{Loader: 1, Pass: pass, Worker: -1, Batch: uint32(b), Window: uint32(b), Samples: int32(n)},
 				traces.BatchNext{Loader: 1, Pass: pass, Batch: uint32(b), Worker: -1, Status: "ok", Steps: steps, Optimizer: 1, Grad: !p.eval})
+			if p.none {
+				r.Add(main.Proc, Digest(traces.Digest{Loader: 1, Pass: pass, Worker: -1, Batch: uint32(b), Window: uint32(b)}, Ascending(8, 8*b, 1), func(index int64) What {
+					return [...]What{Numbered(index), {}}[index%2]
+				}))
+			}
 			last := b == len(fetched)-1
 			if (b+1)%max(p.every, 1) == 0 && !p.skip[b] && !p.eval && !(last && p.raised != "") {
 				steps++
@@ -105,6 +117,9 @@ var cases = []struct {
 	{"two left over", played{loader: full, asked: []int{8, 8, 2}}, "clean", []string{"the smallest of 2 samples"}},
 	{"iterable, even", played{loader: traces.Loader{BatchSize: 4}, fetched: []int{4, 4, 4}}, "clean", []string{"the smallest of 4"}},
 
+	{"a collate function of the program's own", played{loader: collate("__main__.pad"), asked: []int{8, 8, 2}}, "clean", []string{"as they reach __main__.pad"}},
+	{"that may drop what could not be read", played{loader: collate("__main__.pad"), asked: []int{8, 8, 2}, none: true}, "cannot-tell", []string{"__main__.pad leaves out"}},
+	{"rows of zeros, torch's collate function", played{loader: collate("torch.utils.data._utils.collate.default_collate"), asked: []int{8, 8, 2}, none: true}, "clean", nil},
 	{"the loop leaves at it", played{loader: full, asked: []int{8, 8, 1}, end: "dropped"}, "cannot-tell", []string{"whether the loop trained on 1 batch"}},
 	{"buckets of many sizes", played{loader: batches("__main__.Buckets"), asked: []int{8, 1, 5, 8, 1}}, "cannot-tell", []string{"2 of one sample"}},
 	{"one at a time among eight, on purpose", played{loader: batches("__main__.Curriculum"), asked: []int{1, 1, 8, 8}}, "cannot-tell", []string{"different sizes"}},

@@ -4,7 +4,10 @@ package one
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
+	"github.com/dptrace/dptrace/analyze/contents"
 	"github.com/dptrace/dptrace/analyze/deliveries"
 	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/analyze/finding"
@@ -16,7 +19,7 @@ var Rule = detect.Rule{
 	ID:    id,
 	DP:    dp,
 	Title: "A training batch of one sample",
-	Facts: deliveries.Facts,
+	Facts: detect.Join(deliveries.Facts, contents.Facts),
 	Judge: judge,
 }
 
@@ -26,7 +29,8 @@ const (
 )
 
 func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	d := facts.(*deliveries.Deliveries)
+	both := facts.(detect.Joined)
+	d, c := both[0].(*deliveries.Deliveries), both[1].(*contents.Contents)
 	fetches := d.Fetches(t)
 	for _, g := range deliveries.Groups(t) {
 		v := &verdict{Timeline: t, group: g, d: d, fetches: fetches}
@@ -34,6 +38,7 @@ func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.F
 			for _, pass := range l.Passes {
 				if !pass.Abandoned {
 					v.look(pass)
+					v.empty = v.empty || collates(objectOf(pass)) && slices.ContainsFunc(c.Samples(t, pass), func(s contents.Sample) bool { return s.Empty() })
 				}
 			}
 		}
@@ -84,7 +89,12 @@ type verdict struct {
 	batches   int    // seen
 	least     int    // samples in the smallest of them
 	hidden    bool   // of some batches it is not known how many samples they have
+	empty     bool   // samples with nothing in them reach a collate function of the program's own
 }
+
+// collates tells whether a function of the program's own makes the batches. What
+// it leaves out (None, in place of an image that could not be read) is not seen.
+func collates(o *object) bool { return o.Collate != "" && !strings.HasPrefix(o.Collate, "torch.") }
 
 // batchSampler is torch's own: it makes batches of one size, but for the last.
 const batchSampler = "torch.utils.data.sampler.BatchSampler"
@@ -251,10 +261,15 @@ func (v *verdict) check() finding.Check {
 		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s of one sample, which the loop has passed over", finding.Count(v.passed, "batch"))
 	case v.ended == 0:
 		c.Reason = "no pass was used to its end, where the last batch is"
+	case v.empty:
+		c.Reason = fmt.Sprintf("samples with nothing in them were seen, None or zeros, and how many of them %s leaves out of a batch is not in the trace", o.Collate)
 	case v.hidden || v.least == 0:
 		c.Reason = "how many samples the batches had is not in the trace"
 	default:
 		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s, the smallest of %s", finding.Count(v.batches, "batch"), finding.Count(v.least, "sample"))
+		if collates(o) {
+			c.Reason += ", as they reach " + o.Collate
+		}
 	}
 	return c
 }

@@ -32,6 +32,7 @@ var cases = []struct {
 	{"labels in turn", Walk{Sampler: straight, Passes: 2, Order: walk(96), Contains: labelled(func(i int64) int64 { return i % 3 })}, "likely", []string{"0 have the same"}},
 
 	{"shuffled when it was written", Walk{Sampler: straight, Passes: 2, Order: walk(400), Contains: labelled(func(i int64) int64 { return Shuffled(400, 3)[i] % 5 })}, "note", []string{"as mixed as"}},
+	{"ready batches: a text in parts", Walk{Sampler: straight, Ready: true, Passes: 3, Order: walk(96), Contains: fixed}, "note", []string{"batch_size=None", "not:side by side"}},
 	{"few batches", Walk{Sampler: straight, Passes: 9, Order: walk(80), Contains: fixed}, "note", []string{"overfitted"}},
 	{"contents not known", Walk{Sampler: straight, Passes: 3, Order: walk(96)}, "note", []string{"is not known"}},
 	{"next to nothing in the samples", Walk{Sampler: straight, Passes: 3, Order: walk(96), Contains: func(int, int64) What { return What{} }}, "note", nil},

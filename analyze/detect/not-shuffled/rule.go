@@ -95,7 +95,7 @@ func (j *judged) judge() {
 	}
 	switch {
 	case j.training == nil, j.changed > 0:
-	case len(j.same) < enough, j.training[0].Batches() <= few, j.labels.mixed():
+	case len(j.same) < enough, j.training[0].Batches() <= few, j.labels.mixed(), ready(j.training[0]):
 		j.certainty = finding.Note
 	default:
 		j.certainty = finding.Likely
@@ -108,6 +108,11 @@ func (j *judged) judge() {
 func walks(p *orders.Pass) bool {
 	return p.Contract == orders.Sequential && p.Straight() && p.All()
 }
+
+// ready tells whether the dataset hands out batches, which the order leaves as
+// they are: the parts of a text, with a state that is carried from one to the
+// next.
+func ready(p *orders.Pass) bool { return p.Object.Batched == "no" }
 
 func (j *judged) check() finding.Check {
 	c := finding.Check{Rule: id, Loader: j.group.ID, Status: finding.CannotTell}
@@ -144,6 +149,8 @@ func (j *judged) check() finding.Check {
 		c.Reason = "in order, but what is at an index changes between the passes"
 	case j.certainty == finding.Note && j.training[0].Batches() <= few:
 		c.Reason = fmt.Sprintf("in order, but %d batches or fewer a pass are overfitted on purpose", few)
+	case j.certainty == finding.Note && ready(j.training[0]):
+		c.Reason = "in order, but it is batches that the dataset hands out (batch_size=None)"
 	case j.certainty == finding.Note && j.labels.mixed():
 		c.Reason = "in order, but the labels come as mixed as if they had been shuffled before"
 	case j.certainty == finding.Note:
@@ -181,7 +188,10 @@ func (j *judged) finding() finding.Finding {
 	if text := j.labels.text(); text != "" {
 		f.Evidence = append(f.Evidence, finding.Evidence{Text: text})
 	}
-	f.Cost = fmt.Sprintf("%d epochs of the same %d batches, one after another: samples that lie side by side in the dataset are always in one batch", len(j.training), p.Batches())
+	f.Cost = fmt.Sprintf("%d epochs of the same %d batches, one after another", len(j.training), p.Batches())
+	if !ready(p) {
+		f.Cost += ": samples that lie side by side in the dataset are always in one batch"
+	}
 	f.Fix = fmt.Sprintf("# %s\nDataLoader(..., shuffle=True)", l.At())
 	f.Verify = j.t.Verify(id)
 	f.NotABugIf = "the order of the samples means something (a time series, a curriculum), or the dataset was shuffled when it was written."

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dptrace/dptrace/analyze/contents"
 	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/orders"
+	"github.com/dptrace/dptrace/analyze/samples"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
@@ -18,15 +20,22 @@ var Rule = detect.Rule{
 	ID:    id,
 	DP:    "DP14",
 	Title: "A shuffling loader gives one order in several passes",
-	Facts: orders.Facts,
+	Facts: detect.Join(orders.Facts, contents.Facts, samples.Facts),
 	Judge: judge,
 }
 
-const id = "order-repeats"
+const (
+	id = "order-repeats"
+	// enough samples of two passes, each another one at its index: the order is
+	// one of other data.
+	enough = 8
+)
 
 func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	for _, g := range facts.(*orders.Orders).Groups(t) {
-		j := &judged{t: t, group: g}
+	all := facts.(detect.Joined)
+	c, ledger := all[1].(*contents.Contents), all[2].(*samples.Ledger).Judged(t)
+	for _, g := range all[0].(*orders.Orders).Groups(t) {
+		j := &judged{t: t, group: g, c: c, ledger: ledger}
 		j.judge()
 		if j.certainty != 0 {
 			findings = append(findings, j.finding())
@@ -38,8 +47,10 @@ func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.F
 
 // judged is one loader.
 type judged struct {
-	t     *timeline.Timeline
-	group *orders.Group
+	t      *timeline.Timeline
+	group  *orders.Group
+	c      *contents.Contents
+	ledger *samples.Judged
 
 	certainty finding.Certainty
 	rank      *orders.Rank // whose training is shown
@@ -49,6 +60,7 @@ type judged struct {
 	frozen    bool   // sampler-no-set-epoch says it all
 	own       string // the class of a sampler of the program's own that gave one order twice
 	straight  bool   // an order that climbs came twice
+	renewed   bool   // an order came twice, of other data
 }
 
 func (j *judged) judge() {
@@ -58,7 +70,7 @@ func (j *judged) judge() {
 		}
 		for _, training := range r.Trainings {
 			all := orders.Repeats(training)
-			found := orders.Shuffled(all)
+			found := j.of(orders.Shuffled(all))
 			for _, one := range all {
 				if one.First.Contract == orders.Own {
 					j.own = orders.Class(one.First.Object)
@@ -80,6 +92,19 @@ func (j *judged) judge() {
 			}
 		}
 	}
+}
+
+// of is the repeats but for those that are of other data in each pass: rollouts,
+// a buffer that was filled anew.
+func (j *judged) of(repeats []orders.Repeat) []orders.Repeat {
+	return slices.DeleteFunc(repeats, func(r orders.Repeat) bool {
+		same, other := contents.Again(j.c.Samples(j.t, r.First.Pass), j.c.Samples(j.t, r.Again.Pass))
+		if len(same) > 0 || len(other) < enough || !j.ledger.Fixed(r.First.Loader) { // where random numbers are drawn, it may be the same data, augmented
+			return false
+		}
+		j.renewed = true
+		return true
+	})
 }
 
 // certainty that one repeated order is a bug.
@@ -116,6 +141,8 @@ func (j *judged) check() finding.Check {
 		c.Reason = reason
 	case j.own != "":
 		c.Reason = j.own + " gives one order in several passes: not a sampler of torch's, so it may be meant to"
+	case j.renewed:
+		c.Reason = "one order in several passes, but what is at an index changes between them"
 	case j.certainty == finding.Note:
 		c.Status, c.Reason = finding.Clean, "no more than a note: passes of one epoch number"
 	case j.straight:

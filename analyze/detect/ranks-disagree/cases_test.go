@@ -30,7 +30,9 @@ type played struct {
 	old      bool
 	list     func(rank int) traces.Attribute // that hangs on the dataset
 	what     func(rank, pass int, index int64) What
-	own      []int64 // a group that the program made
+	own      []int64                           // a group that the program made
+	drew     bool                              // numbers, in its fetches
+	inside   func(rank int, index int64) int64 // of a Subset: the index in the dataset inside; what is by that one
 }
 
 func list(class string, ordered, unordered string) traces.Attribute {
@@ -98,6 +100,9 @@ func (c *played) rank(r *Run, p *Process, rank int) {
 		a.Loader, a.Worker, a.When, a.Dataset = 1, -1, "rank", 3
 		r.Add(p.Proc, a)
 	}
+	if c.drew {
+		r.Add(p.Proc, traces.RngState{When: "after"})
+	}
 	for pass := range 2 {
 		c.pass(r, p.Proc, rank, pass, int(n))
 	}
@@ -121,9 +126,20 @@ func (c *played) pass(r *Run, proc uint32, rank, pass, n int) {
 	batch, steps := uint32(0), uint64(100*pass)
 	for at := 0; at < len(mine); at += 8 {
 		indices := mine[at:min(at+8, len(mine))]
-		r.Add(proc, traces.BatchPut{Loader: 1, Pass: uint32(pass), Batch: batch, Worker: -1, Indices: indices})
+		put := traces.BatchPut{Loader: 1, Pass: uint32(pass), Batch: batch, Worker: -1, Indices: indices}
+		if c.inside != nil {
+			for _, index := range indices {
+				put.IDs = append(put.IDs, 3<<40|c.inside(rank, index))
+			}
+		}
+		r.Add(proc, put)
 		if c.what != nil {
-			r.Add(proc, Digest(traces.Digest{Loader: 1, Pass: uint32(pass), Worker: -1, Batch: batch, Window: batch}, indices, func(index int64) What { return c.what(rank, pass, index) }))
+			r.Add(proc, Digest(traces.Digest{Loader: 1, Pass: uint32(pass), Worker: -1, Batch: batch, Window: batch}, indices, func(index int64) What {
+				if c.inside != nil {
+					index = c.inside(rank, index)
+				}
+				return c.what(rank, pass, index)
+			}))
 		}
 		r.Add(proc, traces.BatchFetch{Loader: 1, Pass: uint32(pass), Worker: -1, Batch: batch, Window: batch, Samples: int32(len(indices))},
 			traces.BatchNext{Loader: 1, Pass: uint32(pass), Batch: batch, Worker: -1, Status: "ok", Steps: steps, Optimizer: 1, Grad: !c.eval})
@@ -147,6 +163,19 @@ func mix(x uint64) uint64 { return x * 0x9e3779b97f4a7c15 >> 40 }
 
 func one(_, _ int, index int64) What { return Numbered(index) }
 
+const subset = "torch.utils.data.dataset.Subset"
+
+// split is the part of 120 samples that a rank has drawn by itself, or all with
+// one seed.
+func split(seed uint64) func(rank int, index int64) int64 {
+	return func(rank int, index int64) int64 { return Shuffled(120, seed*uint64(1+rank))[index] }
+}
+
+// augmented samples, of a process whose fetches draw random numbers.
+func augmented(rank, pass int, index int64) What {
+	return Numbered(index + 1000*int64(10*rank+pass))
+}
+
 var cases = []struct {
 	name string
 	play played
@@ -168,6 +197,9 @@ var cases = []struct {
 	{"another split on each rank", played{what: moved, class: "torch.utils.data.dataset.Subset"}, "proven", []string{"An index is another sample", "one split on all ranks", "manual_seed(0)"}},
 	{"another sample at each index", played{what: moved}, "proven", []string{"An index is another sample on rank 1 than on rank 0", "under another index"}},
 
+	{"another split on each rank, by the samples inside", played{what: one, class: subset, inside: split(1)}, "proven", []string{"different lists of one dataset: index 1 is sample", "both", "manual_seed(0)", "validation another may train on"}},
+	{"another split on each rank, augmented", played{what: augmented, class: subset, inside: split(1), list: agreed, drew: true}, "likely", []string{"different lists of one dataset"}},
+
 	{"no group seen", played{seeds: [2]int64{7, 8}, group: "none"}, "likely", []string{"It was not seen that the gradients"}},
 	{"a class made from the sampler", played{seeds: [2]int64{7, 8}, sampler: "__main__.Balanced", samplers: "__main__.Balanced(torch.utils.data.distributed.DistributedSampler)"}, "likely", nil},
 	{"evaluation", played{seeds: [2]int64{7, 8}, eval: true}, "note", nil},
@@ -183,6 +215,10 @@ var cases = []struct {
 		return a
 	}}, "note", nil},
 
+	{"one split", played{what: one, class: subset, inside: split(0)}, "clean", nil},
+	{"one split, augmented", played{what: augmented, class: subset, inside: split(0), list: agreed, drew: true}, "clean", nil},
+	{"a part of its own on each rank", played{what: one, list: agreed, class: subset, inside: func(rank int, index int64) int64 { return 2*index + int64(rank) }}, "cannot-tell", []string{"hardly a sample in common"}},
+	{"another split on each rank, of data of its own", played{what: func(rank, _ int, index int64) What { return Numbered(1000*int64(rank) + index) }, class: subset, inside: split(1)}, "cannot-tell", []string{"is not known"}},
 	{"agreed", played{list: agreed}, "clean", []string{"2 ranks", "2 passes"}},
 	{"agreed by contents", played{what: one}, "clean", nil},
 	{"agreed, padded", played{length: 95, list: agreed}, "clean", nil},

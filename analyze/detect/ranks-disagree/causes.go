@@ -364,8 +364,7 @@ func (v *verdict) other(l *timeline.Loader, pairs [][2]*contents.Sample, moved, 
 	}
 	fix := "# one order on all ranks (os.listdir, glob and sets have none), before the samples are numbered\nfiles = sorted(files)"
 	if strings.HasSuffix(l.First().Dataset, ".Subset") {
-		fix = "# one split on all ranks: a generator of its own, with one seed (random_split draws from torch's, which seed + rank sets apart)\n" +
-			"train, val = torch.utils.data.random_split(dataset, [len(dataset) - n_val, n_val], generator=torch.Generator().manual_seed(0))"
+		fix = oneSplit
 	}
 	return cause{sure: sure, cost: v.chance(), fix: fix,
 		title: fmt.Sprintf("An index is another sample on rank %d than on rank %d", l.Rank(), v.ranks[0].Rank()),

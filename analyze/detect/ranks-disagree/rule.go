@@ -11,6 +11,7 @@ import (
 	"github.com/dptrace/dptrace/analyze/deliveries"
 	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/analyze/finding"
+	"github.com/dptrace/dptrace/analyze/samples"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
 )
@@ -19,7 +20,7 @@ import (
 var Rule = detect.Rule{
 	ID:    id,
 	Title: "Ranks have different lists or permutations of one dataset",
-	Facts: contents.Facts,
+	Facts: detect.Join(contents.Facts, samples.Facts),
 	Judge: judge,
 }
 
@@ -28,8 +29,10 @@ const id = "ranks-disagree"
 var tables = []string{"process", "loader", "pass", "batch_put", "batch_next", "dist", "dataset", "attribute", "digest"}
 
 func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
+	joined := facts.(detect.Joined)
+	ledger := joined[1].(*samples.Ledger).Judged(t)
 	for _, g := range deliveries.Groups(t) {
-		v := &verdict{Timeline: t, group: g, c: facts.(*contents.Contents)}
+		v := &verdict{Timeline: t, group: g, c: joined[0].(*contents.Contents), ledger: ledger}
 		v.look()
 		if len(v.causes) > 0 {
 			findings = append(findings, v.finding())
@@ -49,8 +52,9 @@ type cause struct {
 // verdict on one loader.
 type verdict struct {
 	*timeline.Timeline
-	group *deliveries.Group
-	c     *contents.Contents
+	group  *deliveries.Group
+	c      *contents.Contents
+	ledger *samples.Judged
 
 	ranks    []*timeline.Loader // that one distributed sampler deals out to
 	exact    bool               // it is torch's own
@@ -61,6 +65,7 @@ type verdict struct {
 	listed   bool               // a list of the samples is the same on all ranks
 	alike    int                // samples that two ranks had at one index, alike
 	another  bool               // they had others at one index
+	apart    bool               // they take other samples of one dataset
 }
 
 func (v *verdict) look() {
@@ -68,7 +73,10 @@ func (v *verdict) look() {
 		return
 	}
 	v.lengths()
-	moved := v.samples()
+	moved := v.members()
+	if len(moved) == 0 {
+		moved = v.samples()
+	}
 	v.lists()
 	v.shares()
 	v.causes = append(v.causes, moved...) // the others say why
@@ -161,6 +169,8 @@ func (v *verdict) check() finding.Check {
 		c.Status, c.Reason = finding.Clean, "no more than a note: an evaluation"
 	case len(v.causes) > 0:
 		c.Reason = "no more than a note: " + v.causes[0].title
+	case v.apart:
+		c.Reason = "the ranks go through different lists of one dataset, with hardly a sample in common: each may have a part of its own"
 	case v.covered == 0:
 		c.Reason = "no pass came to its end on all ranks"
 	case !v.listed && v.alike < enough:

@@ -21,6 +21,7 @@ type played struct {
 	how     Pass
 	groups  func(p *Process)
 	more    func(r *Run, p *Process)
+	anew    bool                      // the loader is made for each pass
 	threads func(rank int) [][]Sample // of an IterableDataset: of each worker
 }
 
@@ -93,11 +94,15 @@ func (p played) play(r *Run) {
 			continue
 		}
 		for pass := range 2 {
+			if p.anew && pass > 0 {
+				o = main.Serve(s)
+			}
 			var list []Sample
 			for _, index := range p.order(rank, pass) {
 				sample := Sample{Index: index, Content: p.content(rank, index)}
 				if p.id != nil {
-					sample.ID = 1<<40 | p.id(rank, index)
+					inside := p.id(rank, index)
+					sample.ID, sample.Content = 1<<40|inside, p.content(rank, inside)
 				}
 				list = append(list, sample)
 			}
@@ -123,6 +128,8 @@ func distributed(rank, replicas int64) func(int, *Serve) {
 	}
 }
 
+func length(n int64) func(int, *Serve) { return func(_ int, s *Serve) { s.Length = n } }
+
 func files(same bool) func(*Run, *Process) {
 	return func(r *Run, p *Process) {
 		digest := "same for all ranks"
@@ -132,6 +139,18 @@ func files(same bool) func(*Run, *Process) {
 		r.Add(p.Proc, traces.Attribute{When: "rank", Worker: -1, Dataset: 1, Path: "dataset.files", Class: "list", Items: 40, Whole: true, Ordered: []byte(digest)})
 		r.Add(p.Proc, traces.RngState{When: "after"})
 	}
+}
+
+// reordered is a list on the dataset with the same items in another order on each
+// rank.
+func reordered(items int64) func(*Run, *Process) {
+	return func(r *Run, p *Process) {
+		r.Add(p.Proc, traces.Attribute{When: "rank", Worker: -1, Loader: 1, Dataset: 1, Path: "dataset.files", Class: "builtins.list", Items: items, Whole: true, Ordered: fmt.Append(nil, "order of rank ", p.Rank), Unordered: []byte("the same")})
+	}
+}
+
+func elsewhere(rank int, index int64) string {
+	return fmt.Sprint("row ", Shuffled(40, uint64(rank))[index])
 }
 
 func random(rank int, index int64) string { return fmt.Sprint("crop ", rank, " of ", index) }
@@ -167,6 +186,31 @@ func mixed(stream, looked, seed, worker int) (list []Sample) {
 	return list
 }
 
+// drawn is the part of a dataset of 60 samples that a rank has drawn by itself.
+func drawn(n int) func(rank int, index int64) int64 {
+	return func(rank int, index int64) int64 { return Shuffled(60, uint64(7*rank))[:n][index] }
+}
+
+// rare is 20 samples that all ranks have, and 20 of each rank's own.
+func rare(rank int, index int64) int64 {
+	if index < 20 {
+		return index
+	}
+	return 20 + 2*(index-20) + int64(rank)
+}
+
+// part of the indices of the loader's own dataset, in another order each pass.
+func part(of func(rank int, index int64) int64) func(rank, pass int) []int64 {
+	return func(rank, pass int) (list []int64) {
+		for _, i := range own(rank, pass) {
+			list = append(list, of(rank, i))
+		}
+		return list
+	}
+}
+
+const subsetSampler = "torch.utils.data.sampler.BatchSampler > torch.utils.data.sampler.SubsetRandomSampler"
+
 var iterable = Serve{Iterable: true, Workers: 2, Dataset: "__main__.Tracks"}
 
 var cases = []struct {
@@ -190,6 +234,13 @@ var cases = []struct {
 	{"one order of a sampler of its own", played{serve: at("__main__.Curriculum(torch.utils.data.sampler.Sampler)"), order: whole}, "likely", []string{"Curriculum hands out one order", "islice"}},
 	{"each shuffles, and breaks off", played{order: func(rank, pass int) []int64 { return Shuffled(60, uint64(10*rank+pass)) }, how: Pass{Optimizer: 1, Break: 12}}, "likely", nil},
 
+	{"another split on each rank", played{order: own, id: drawn(40)}, "likely", []string{"of 40 of one rank are another's too", "has drawn its own part", "27 samples are expected", "manual_seed(0)", "DataLoader(train, batch_size=4, sampler=sampler)", "Index 0 of the loader's dataset"}},
+	{"another split on each rank, by a sampler", played{serve: at(subsetSampler), rank: length(60), order: part(drawn(40))}, "likely", []string{"has drawn its own part"}},
+	{"all of it, in a list of its own", played{serve: at(SequentialSampler), order: func(int, int) []int64 { return Ascending(40, 0, 1) }, id: func(rank int, index int64) int64 { return Shuffled(40, uint64(rank))[index] }}, "proven", []string{"40 of 40 of one rank", "in a list of its own"}},
+
+	{"files in an order of its own on each rank", played{order: own, content: elsewhere, more: reordered(40)}, "likely", []string{"go through the same samples: 40 of 40", "dataset.files has the same 40 items on ranks 0 and 1, in another order", "one order of files on all ranks (self.files = sorted(self.files))"}},
+	{"files in an order of its own on each rank, not shuffled", played{serve: at(SequentialSampler), order: func(int, int) []int64 { return Ascending(40, 0, 1) }, content: elsewhere, more: reordered(40)}, "likely", []string{"go through the same samples", "shuffle=False"}},
+
 	{"shares", played{serve: at(DistributedSampler), rank: distributed(-1, 2), order: dealt(40, 2)}, "clean", []string{"1 pair"}},
 	{"shares, padded", played{serve: at(DistributedSampler), rank: distributed(-1, 2), order: dealt(39, 2)}, "clean", nil},
 	{"a subset for each rank", played{serve: at(SequentialSampler), order: func(int, int) []int64 { return Ascending(20, 0, 1) }, id: func(rank int, index int64) int64 { return 2*index + int64(rank) }}, "clean", nil},
@@ -199,6 +250,13 @@ var cases = []struct {
 	}}, "clean", []string{"an evaluation"}},
 	{"another dataset on each rank", played{order: whole, rank: func(rank int, s *Serve) { s.Length = int64(40 + rank) }, content: random}, "clean", nil},
 
+	{"another split on each rank, in each pass", played{order: own, id: drawn(40), anew: true}, "cannot-tell", []string{"others in each pass"}},
+	{"rare samples on all ranks", played{order: own, id: rare}, "cannot-tell", []string{"a part of their samples in common"}},
+	{"rare samples on all ranks, first", played{serve: at(SequentialSampler), order: func(int, int) []int64 { return Ascending(40, 0, 1) }, id: rare}, "cannot-tell", []string{"a part of their samples in common"}},
+	{"rare samples on all ranks, by a sampler", played{serve: at(subsetSampler), rank: length(60), order: part(rare)}, "cannot-tell", []string{"a part of their samples in common"}},
+	{"some of all, drawn in each pass", played{rank: length(60), order: func(rank, pass int) []int64 { return Shuffled(60, uint64(10*rank+pass))[:40] }}, "cannot-tell", []string{"others in each pass"}},
+	{"another split on each rank, and shares", played{serve: at(DistributedSampler), rank: distributed(-1, 2), order: dealt(40, 2), id: drawn(40)}, "cannot-tell", []string{"ranks-disagree"}},
+	{"another split on each rank, in trainings of their own", played{order: own, id: drawn(40), groups: initialized}, "cannot-tell", []string{"not seen that their gradients"}},
 	{"with replacement", played{serve: Serve{Replacement: "yes"}, order: whole}, "cannot-tell", []string{"with replacement"}},
 	{"weighted", played{serve: at("torch.utils.data.sampler.BatchSampler > torch.utils.data.sampler.WeightedRandomSampler"), order: whole}, "cannot-tell", nil},
 	{"groups of generations", played{serve: at("torch.utils.data.sampler.BatchSampler > trl.trainer.utils.RepeatSampler(torch.utils.data.sampler.Sampler)"), order: whole}, "cannot-tell", []string{"RepeatSampler", "no contract"}},
@@ -217,6 +275,8 @@ var cases = []struct {
 	{"pipeline stages", played{order: whole, groups: func(p *Process) { p.Group("ddp", int64(p.Rank), int64(p.Rank)+100) }}, "cannot-tell", []string{"no two ranks whose gradients"}},
 	{"each rank its own files, at the same indices", played{order: whole, content: random}, "cannot-tell", []string{"not seen to agree"}},
 	{"each rank its own list of files", played{order: whole, content: random, more: files(false)}, "cannot-tell", []string{"not seen to agree"}},
+	{"files in an order of its own on each rank, in trainings of their own", played{order: own, content: elsewhere, more: reordered(40), groups: initialized}, "cannot-tell", []string{"not seen to agree"}},
+	{"a list in an order of its own that is none of the samples", played{order: own, content: random, more: reordered(30)}, "cannot-tell", []string{"not seen to agree"}},
 	{"seeds differ", played{serve: at(DistributedSampler), rank: func(r int, s *Serve) { s.Rank, s.Replicas, s.Seed = int64(r), 2, int64(r) }, order: func(rank, pass int) []int64 { return own(rank, pass)[:20] }}, "cannot-tell", []string{"different seeds"}},
 	{"one rank", played{order: whole, ranks: 1}, "cannot-tell", []string{"one rank"}},
 	{"lost", played{serve: at(DistributedSampler), rank: distributed(-1, 2), order: dealt(40, 2), more: func(r *Run, _ *Process) { r.Lost("hook", "batch_put", 3) }}, "cannot-tell", []string{"lost"}},
@@ -225,6 +285,9 @@ var cases = []struct {
 	{"a stream of Hugging Face's", played{serve: Serve{Iterable: true, Workers: 2, Dataset: "datasets.iterable_dataset.IterableDataset"}, threads: func(int) [][]Sample { return [][]Sample{shares(0, 0), shares(0, 1)} }}, "proven", []string{"split_dataset_by_node(dataset, rank=rank"}},
 	{"all shards of webdataset", played{serve: Serve{Iterable: true, Workers: 2, Dataset: "webdataset.compat.WebDataset"}, threads: func(int) [][]Sample { return [][]Sample{shares(0, 0), shares(0, 1)} }}, "proven", []string{"nodesplitter=webdataset.split_by_node"}},
 	{"a stream, each rank in an order of its own, a part was looked at", played{serve: iterable, threads: func(rank int) [][]Sample { return [][]Sample{mixed(0, 80, rank, 0), mixed(0, 80, rank, 1)} }}, "likely", []string{"are in both"}},
+	{"a stream, dealt out by rank + worker", played{serve: iterable, threads: func(rank int) [][]Sample { return [][]Sample{shares(0, rank), shares(0, rank+1)} }}, "likely", []string{"Worker 1 of rank 0 and worker 0 of rank 1 read the same samples", "rank * workers + worker", "take the place of others"}},
+	{"a stream, each rank in an order of its own", played{serve: iterable, threads: func(rank int) [][]Sample { return [][]Sample{mixed(0, 500, rank, 0), mixed(0, 500, rank, 1)} }}, "likely", []string{"each in an order of its own"}},
+	{"a stream, half of it on both ranks, in orders of their own", played{serve: iterable, threads: func(rank int) [][]Sample { return [][]Sample{mixed(0, 500, rank, 0), mixed(1+rank, 500, rank, 1)} }}, "cannot-tell", []string{"some of the same samples"}},
 	{"a stream, dealt out, in a random order", played{serve: iterable, threads: func(rank int) [][]Sample { return [][]Sample{mixed(rank, 80, rank, 0), mixed(rank, 80, rank, 1)} }}, "clean", nil},
 	{"a stream, dealt out, hardly looked at", played{serve: iterable, threads: func(rank int) [][]Sample { return [][]Sample{mixed(rank, 20, rank, 0), mixed(rank, 20, rank, 1)} }}, "cannot-tell", []string{"--digest full"}},
 	{"a stream of batches", played{serve: Serve{Iterable: true, Workers: 2, Length: -1, Batched: "no"}, threads: func(rank int) [][]Sample { return [][]Sample{shares(rank, 0), shares(rank, 1)} }}, "cannot-tell", []string{"batch_size=None"}},

@@ -2,6 +2,7 @@ package sharedranks
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/samples"
@@ -53,7 +54,7 @@ func (v *verdict) workers(number int, a, b *timeline.Pass) {
 			looked = true
 			t := samples.Compare(r, s)
 			if t != nil && t.Partly { // one file that both were given, or that is listed twice
-				v.excuses["workers of several ranks read some of the same samples: files that are given to several, or are listed several times"] = true
+				v.excuses[some] = true
 				continue
 			}
 			if t != nil && (found == nil || t.Sure() > found.Sure()) {
@@ -67,6 +68,9 @@ func (v *verdict) workers(number int, a, b *timeline.Pass) {
 	}
 	if looked && !(v.ledger.Fixed(a.Loader) && v.ledger.Fixed(b.Loader)) {
 		v.random = true
+	}
+	if found == nil && looked {
+		found = v.crossed(a, b)
 	}
 	if found == nil && looked {
 		found = v.scattered(a, b)
@@ -84,13 +88,35 @@ func (v *verdict) workers(number int, a, b *timeline.Pass) {
 	}
 	p := &pair{a: a, b: b, twins: found, of: found.Both, cause: "the IterableDataset does not ask which rank it is on"}
 	sure := finding.Likely
-	if found.Sure() == samples.Certain {
+	switch {
+	case p.crossed():
+		p.cause = "shares are dealt out by another number than that of rank and worker together (rank * workers + worker)"
+	case found.Sure() == samples.Certain:
 		sure = finding.Proven
 	}
 	p.certainty = v.grade(p, v.Relation(a.Loader.Process, b.Loader.Process), samples.Same, sure)
 	if p.certainty > 0 {
 		v.pairs = append(v.pairs, p)
 	}
+}
+
+const some = "workers of several ranks read some of the same samples: files that are given to several, or are listed several times"
+
+// crossed looks for workers of other numbers that read the very same: where a
+// share is chosen by rank + worker, say.
+func (v *verdict) crossed(a, b *timeline.Pass) *samples.Twins {
+	for _, w := range a.Workers {
+		for _, x := range b.Workers {
+			r, s := v.ledger.Read(w), v.ledger.Read(x)
+			if w.Number == x.Number || r == nil || s == nil || min(r.Looked(), s.Looked()) < enough || !samples.Even(r, s) {
+				continue
+			}
+			if t := samples.Compare(r, s); t != nil && !t.Partly && !t.Anywhere && t.Every() {
+				return t
+			}
+		}
+	}
+	return nil
 }
 
 // scattered compares all that two ranks read, whichever of their workers did: in
@@ -100,8 +126,18 @@ func (v *verdict) scattered(a, b *timeline.Pass) *samples.Twins {
 	r, s := v.ledger.Together(a), v.ledger.Together(b)
 	found := samples.Scattered(r, s)
 	v.blind = v.blind || !found.Tells()
-	if !samples.Even(r, s) || !found.Same() {
+	if found.Shared < enough || 10*found.Own > found.Shared { // rows that are equal in the data
+		return nil
+	}
+	seen := float64(min(r.Looked(), s.Looked())) / float64(max(r.Samples, s.Samples, 1))
+	if !samples.Even(r, s) || !found.Same() || float64(found.Shared) < 0.8*found.Expected-3*math.Sqrt(found.Expected)*(1-seen) {
+		v.excuses[some] = true
 		return nil
 	}
 	return found.Twins(r, s)
+}
+
+// crossed tells whether the twins are workers of different numbers.
+func (p *pair) crossed() bool {
+	return p.twins != nil && !p.twins.Scattered && !p.twins.Anywhere && p.twins.A.Worker.Number != p.twins.B.Worker.Number
 }

@@ -24,7 +24,7 @@ func (v *verdict) finding() finding.Finding {
 		f.Title += ", in " + duplicate.Of(len(passes), len(v.passes), "pass")
 	}
 	f.Cost = v.cost(ranks)
-	f.Evidence = append(f.Evidence, finding.Evidence{Text: p.text(), Refs: p.refs()})
+	f.Evidence = append(f.Evidence, finding.Evidence{Text: p.text(v.ledger.Scale()), Refs: p.refs()})
 	f.Evidence = append(f.Evidence, finding.Evidence{Text: duplicate.Upper(p.cause) + "."})
 	if v.Relation(p.a.Loader.Process, p.b.Loader.Process) == timeline.DataParallel {
 		f.Evidence = append(f.Evidence, finding.Evidence{Text: "The gradients of these ranks are reduced together (DDP, FSDP or by hand), so their samples make one batch."})
@@ -36,7 +36,10 @@ func (v *verdict) finding() finding.Finding {
 	}
 	f.Fix = fix(v.ranks[0].At(), p)
 	f.NotABugIf = "these ranks hold parts of one model and must see the same data (tensor, pipeline or context parallel)."
-	if p.twins == nil && !p.inStep() {
+	switch {
+	case p.shared != nil && !p.shared.Alike():
+		f.NotABugIf += " Or each rank is meant to have a part of its own, whatever the others have."
+	case p.twins == nil && !p.inStep():
 		f.NotABugIf += " Or each rank is meant to go through all of the data in an order of its own, and learning rate and number of epochs are chosen for that."
 	}
 	return f
@@ -59,6 +62,8 @@ func (v *verdict) title(ranks []int) string {
 	who := duplicate.Upper(duplicate.Ints("rank", ranks))
 	p := v.worst
 	switch {
+	case p.crossed():
+		return fmt.Sprintf("Worker %d of rank %d and worker %d of rank %d read the same samples", p.twins.A.Worker.Number, p.a.Loader.Rank(), p.twins.B.Worker.Number, p.b.Loader.Rank())
 	case p.twins != nil && p.twins.Every():
 		return who + " read the same samples"
 	case p.twins != nil && p.twins.Scattered:
@@ -79,7 +84,11 @@ func (v *verdict) counted(p *pair) string {
 	if scale > 1 {
 		about = "about "
 	}
-	return fmt.Sprintf("%s%s of %s", about, duplicate.Number(int64(p.common.Samples*scale)), duplicate.Number(int64(p.of*scale)))
+	n, of := p.common.Samples, p.of
+	if s := p.shared; s != nil {
+		n, of = s.Samples, min(s.A, s.B)
+	}
+	return fmt.Sprintf("%s%s of %s", about, duplicate.Number(int64(n*scale)), duplicate.Number(int64(of*scale)))
 }
 
 // global is how many samples all ranks are given in one step.
@@ -105,7 +114,7 @@ func effective(o *samples.Overlap, global int) int {
 func (v *verdict) cost(ranks []int) string {
 	p := v.worst
 	switch {
-	case p.twins != nil && p.twins.Every():
+	case p.twins != nil && p.twins.Every() && !p.crossed():
 		return fmt.Sprintf("%d ranks do the work of one: each step averages %d gradients of the same samples", len(ranks), len(ranks))
 	case p.twins != nil:
 		return "samples that several ranks read count several times, and take the place of others"
@@ -113,11 +122,13 @@ func (v *verdict) cost(ranks []int) string {
 		global := v.global(p.overlap)
 		return fmt.Sprintf("effective distinct samples per step: %d of %d, as if there were %s", effective(p.overlap, global), global,
 			finding.Count(max(1, (len(p.overlap.Ranks)*effective(p.overlap, global)+global/2)/max(global, 1)), "rank"))
+	case p.shared != nil && !p.shared.Alike():
+		return "samples that several ranks have count several times in a pass, the others once"
 	}
 	return fmt.Sprintf("an epoch goes through the data %d times, once on each rank, and takes that much longer", len(ranks))
 }
 
-func (p *pair) text() string {
+func (p *pair) text(scale int) string {
 	a, b := p.a.Loader.Rank(), p.b.Loader.Rank()
 	if t := p.twins; t != nil {
 		what := map[samples.By]string{samples.Whole: "contents, bit by bit", samples.Chunks: "pieces of their contents", samples.Texts: "the texts in them"}[t.By]
@@ -125,10 +136,22 @@ func (p *pair) text() string {
 		case t.Scattered:
 			return fmt.Sprintf("Pass %d: ranks %d and %d read %d samples each. Of %d that were looked at on each %d are in both, bit by bit; %.0f are expected if both read the same, each in an order of its own.",
 				p.a.Number, a, b, t.A.Samples, t.Both, t.Equal, float64(t.A.Looked())*float64(t.B.Looked())/float64(t.A.Samples))
+		case p.crossed():
+			return fmt.Sprintf("Pass %d: %s positions of worker %d of rank %d have the same sample as those of worker %d of rank %d (%s).", p.a.Number, samples.Share(t.Equal, t.Both), t.A.Worker.Number, a, t.B.Worker.Number, b, what)
 		case t.Anywhere:
 			return fmt.Sprintf("Pass %d: %s samples of a worker of one rank are among those of the other rank's, %s.", p.a.Number, samples.Share(t.Equal, t.Both), what)
 		}
 		return fmt.Sprintf("Pass %d: %s positions of worker %d have the same sample on ranks %d and %d (%s).", p.a.Number, samples.Share(t.Equal, t.Both), t.A.Worker.Number, a, b, what)
+	}
+	if s := p.shared; s != nil {
+		text := fmt.Sprintf("In all passes rank %d goes through %s samples, rank %d through %s, and %s are on both.", a, duplicate.Number(int64(s.A*scale)), b, duplicate.Number(int64(s.B*scale)), duplicate.Number(int64(s.Samples*scale)))
+		if s.Others > 0 {
+			text += fmt.Sprintf(" Index %d of the loader's dataset, for example, is sample %d of the one inside of it on rank %d, and sample %d on rank %d.", s.Example.Index, s.Example.A, a, s.Example.B, b)
+		}
+		return text
+	}
+	if p.list != "" {
+		return fmt.Sprintf("%s has the same %s items on ranks %d and %d, in another order, and each rank goes through all of them in pass %d.", p.list, duplicate.Number(int64(p.of)), a, b, p.a.Number)
 	}
 	c := p.common
 	e := c.Example
@@ -162,6 +185,20 @@ func fix(at string, p *pair) string {
 	if samples.ContractOf(o) == samples.Custom {
 		return fmt.Sprintf("# %s: have %s hand out every world-th sample or batch, from the rank's on\nreturn itertools.islice(order, torch.distributed.get_rank(), None, torch.distributed.get_world_size())", at, samples.SamplerName(o))
 	}
+	if p.shared != nil {
+		return fmt.Sprintf(`# %s: one list on all ranks, drawn with one seed (torch.randperm takes a generator, too), and a share of it for each
+train, val = torch.utils.data.random_split(dataset, [len(dataset) - n_val, n_val], generator=torch.Generator().manual_seed(0))
+sampler = torch.utils.data.DistributedSampler(train, shuffle=True)
+loader = %s
+for epoch in range(epochs):
+    sampler.set_epoch(epoch)`, at, strings.Replace(loader(o), "dataset", "train", 1))
+	}
+	if p.list != "" {
+		name := p.list[strings.LastIndexByte(p.list, '.')+1:]
+		at += fmt.Sprintf(": one order of %s on all ranks (self.%s = sorted(self.%s)), and", name, name, name)
+	} else {
+		at += ":"
+	}
 	shuffle := "True"
 	if o.Shuffle == "no" || strings.HasSuffix(samples.SamplerName(o), "SequentialSampler") {
 		shuffle = "False"
@@ -170,7 +207,7 @@ func fix(at string, p *pair) string {
 	if strings.HasSuffix(samples.SamplerName(o), "SubsetRandomSampler") {
 		data = "torch.utils.data.Subset(dataset, indices)"
 	}
-	return fmt.Sprintf(`# %s: a share for each rank; it asks the process group which one
+	return fmt.Sprintf(`# %s a share for each rank; it asks the process group which one
 sampler = torch.utils.data.DistributedSampler(%s, shuffle=%s)
 loader = %s
 for epoch in range(epochs):

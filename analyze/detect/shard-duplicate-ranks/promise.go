@@ -58,7 +58,9 @@ func dealt(p *pair, a, b *traces.Loader) (why, cause string, sure finding.Certai
 
 // inStep tells whether most of what the ranks have in common came in the same
 // step.
-func (p *pair) inStep() bool { return p.common != nil && 2*p.common.InStep >= p.common.Samples }
+func (p *pair) inStep() bool {
+	return p.common != nil && p.shared == nil && p.list == "" && 2*p.common.InStep >= p.common.Samples
+}
 
 // identical tells whether two ranks were given one sequence that has each
 // sample once.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dptrace/dptrace/analyze/contents"
 	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/samples"
@@ -17,7 +18,7 @@ var Rule = detect.Rule{
 	ID:    id,
 	DP:    dp,
 	Title: "Ranks are given the same samples",
-	Facts: samples.Facts,
+	Facts: detect.Join(samples.Facts, contents.Facts),
 	Judge: judge,
 }
 
@@ -27,9 +28,10 @@ const (
 )
 
 func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	ledger := facts.(*samples.Ledger).Judged(t)
+	joined := facts.(detect.Joined)
+	ledger, held := joined[0].(*samples.Ledger).Judged(t), joined[1].(*contents.Contents)
 	for _, ranks := range t.ByLoader() {
-		v := &verdict{Timeline: t, ledger: ledger, ranks: ranks, compared: map[[2]int]bool{}, passes: map[int]bool{}, excuses: map[string]bool{}}
+		v := &verdict{Timeline: t, ledger: ledger, held: held, ranks: ranks, compared: map[[2]int]bool{}, passes: map[int]bool{}, excuses: map[string]bool{}}
 		if slices.ContainsFunc(ranks, (*timeline.Loader).Iterable) {
 			v.contents()
 		} else {
@@ -48,7 +50,9 @@ func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.F
 type verdict struct {
 	*timeline.Timeline
 	ledger *samples.Judged
+	held   *contents.Contents
 	ranks  timeline.Ranks
+	taken  *samples.Members // what the ranks take: computed where it is asked for
 
 	pairs    []*pair // that have samples in common, and should not
 	worst    *pair
@@ -68,8 +72,10 @@ type pair struct {
 
 	overlap *samples.Overlap // by index
 	common  *samples.Common
-	of      int            // samples of the rank that had fewer
-	twins   *samples.Twins // by contents
+	of      int             // samples of the rank that had fewer
+	twins   *samples.Twins  // by contents
+	list    string          // that both are read from, each in an order of its own
+	shared  *samples.Shared // by the lists that the ranks go through, where these are not one
 }
 
 func (v *verdict) choose() {
@@ -105,7 +111,15 @@ func (v *verdict) pair(o *samples.Overlap, i, k int) {
 	v.passes[o.Number] = true
 	c := o.Of(i, k)
 	p := &pair{a: a.Pass, b: b.Pass, overlap: o, common: c, of: min(o.Distinct[i], o.Distinct[k])}
+	if lists, differ := v.lists(a, b); differ {
+		v.unlike(p, lists, relation, v.ledger.Sure(a, b))
+		return
+	}
 	if c.Samples == 0 || v.padding(p) {
+		return
+	}
+	if v.part(p, a, b) {
+		v.unlike(p, v.members().Between(a, b), relation, v.ledger.Sure(a, b))
 		return
 	}
 	why, cause, sure := promise(p, a.Object, b.Object)
@@ -152,6 +166,8 @@ func (v *verdict) grade(p *pair, relation timeline.Relation, same samples.Samene
 	case p.a.Role == timeline.Eval || p.b.Role == timeline.Eval:
 		v.excuses[evaluation] = true
 		return 0
+	case same == samples.Unknown && relation == timeline.DataParallel && p.a.Role == timeline.Train && v.reordered(p):
+		return min(sure, finding.Likely)
 	case same == samples.Unknown:
 		v.excuses["the ranks were given the same indices; whether these are the same samples is not known: the contents of their datasets were not seen to agree"] = true
 		return 0

@@ -18,6 +18,14 @@ func of(dataset int64, indices ...int64) (list []Sample) {
 	return list
 }
 
+// as is these samples with another content.
+func as(what string, list []Sample) []Sample {
+	for i := range list {
+		list[i].Content = what + " of " + list[i].Content
+	}
+	return list
+}
+
 func span(from, to int64) (list []int64) {
 	for i := from; i < to; i++ {
 		list = append(list, i)
@@ -93,12 +101,35 @@ var cases = []struct {
 		}
 	}, "proven", []string{"10 of 20", "on rank 1", "pass 0 on rank 0"}},
 
+	{"one dataset that gives other parts of an index when it is told that it evaluates", alternate(of(1, span(0, 80)...), as("part", of(1, span(60, 100)...))), "cannot-tell",
+		[]string{"20 of 40 (50 %) at indices that were trained on", "another sample"}},
+	{"the same of all of them", alternate(of(1, span(0, 80)...), as("part", of(1, span(20, 40)...))), "cannot-tell", []string{"another sample"}},
+	{"augmented wherever it is read", func(r *Run) {
+		p := r.Process(-1, 0)
+		e, t := two(p)
+		r.Add(p.Proc, traces.RngState{When: "after"})
+		for epoch := range 3 {
+			t.Pass(Train, as(fmt.Sprint("version ", epoch), of(1, span(0, 80)...)))
+			e.Pass(Eval, as(fmt.Sprint("version ", 3+epoch), of(1, span(60, 100)...)))
+		}
+	}, "proven", nil},
+	{"augmented in training alone", func(r *Run) {
+		p := r.Process(-1, 0)
+		e, t := two(p)
+		r.Add(p.Proc, traces.RngState{When: "after"})
+		for epoch := range 3 {
+			t.Pass(Train, as(fmt.Sprint("version ", epoch), of(1, span(0, 80)...)))
+			e.Pass(Eval, of(1, span(60, 100)...))
+		}
+	}, "likely", []string{"20 times", "draw random numbers", "gives something else at an index"}},
+	{"some of it is the same", alternate(of(1, span(0, 80)...), append(of(1, span(60, 62)...), as("part", of(1, span(62, 100)...))...)), "proven", nil},
+
 	{"all of it is trained on", alternate(of(1, span(0, 80)...), of(1, span(20, 40)...)), "note", []string{"error in training"}},
 	{"predictions for everything", alternate(of(1, span(0, 80)...), of(1, span(0, 100)...)), "note", []string{"and others"}},
 
 	{"one split", alternate(of(1, span(0, 80)...), of(1, span(80, 100)...)), "clean", []string{"none of 20 samples", "3 evaluations"}},
 	{"two datasets", alternate(of(1, span(0, 80)...), of(2, span(0, 20)...)), "cannot-tell", []string{"a dataset object of its own"}},
-	{"folds, one optimizer, loaders made anew at their lines", func(r *Run) {
+	{"folds, one optimizer, loaders made anew at their lines: the model may not have been reset", func(r *Run) {
 		p := r.Process(-1, 0)
 		for fold := range int64(3) {
 			e, t := two(p)
@@ -107,7 +138,15 @@ var cases = []struct {
 				e.Pass(Eval, of(1, span(20*fold, 20*fold+20)...))
 			}
 		}
-	}, "clean", nil},
+	}, "cannot-tell", []string{"20 of 20 (100 %) before, in another fold"}},
+	{"walking forward, one optimizer", func(r *Run) {
+		p := r.Process(-1, 0)
+		for month := range int64(3) {
+			e, t := two(p)
+			t.Pass(Train, of(1, span(0, 40+20*month)...))
+			e.Pass(Eval, of(1, span(40+20*month, 60+20*month)...))
+		}
+	}, "clean", []string{"none of 20"}},
 	{"pseudo-labels", func(r *Run) {
 		p := r.Process(-1, 0)
 		e, t := two(p)
@@ -117,7 +156,7 @@ var cases = []struct {
 			p.Serve(Serve{Line: 90, Dataset: subset, Length: -1}).Pass(Train, of(1, span(0, 40+10*round)...))
 		}
 		e.Pass(Eval, of(1, span(20, 100)...))
-	}, "clean", []string{"in 1 evaluation"}},
+	}, "cannot-tell", []string{"40 of 80 (50 %) before", "made after an evaluation"}},
 	{"folds, an optimizer each", func(r *Run) {
 		p := r.Process(-1, 0)
 		var e, t []*Server

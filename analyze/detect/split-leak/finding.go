@@ -32,6 +32,9 @@ func (v *verdict) finding() finding.Finding {
 			{Part: where.Loader.Process.Part.Name, Table: "loader", Seq: where.Object.Seq}}},
 		finding.Evidence{Text: fmt.Sprintf("Their indices: %s.", e.examples())},
 		finding.Evidence{Text: e.cause(train)})
+	if e.other() {
+		f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("What they contained in training was compared %s times with the evaluation, and was another each time; the fetches draw random numbers.", duplicate.Number(int64(e.unlike)))})
+	}
 	if told := v.ledger.Told(); told != "" {
 		f.Evidence = append(f.Evidence, finding.Evidence{Text: duplicate.Upper(told) + "."})
 	}
@@ -41,6 +44,9 @@ train, val = torch.utils.data.random_split(dataset, [len(dataset) - n_val, n_val
 train_loader = DataLoader(train, batch_size=%s, shuffle=True)
 val_loader = DataLoader(val, batch_size=%s)`, train.Loader.At(), l.At(), size(train), size(e.pass))
 	f.NotABugIf = "what was trained on is meant to be evaluated too, and this number is not read as an error on new samples."
+	if f.Certainty == finding.Likely && e.other() {
+		f.NotABugIf = "the dataset gives something else at an index when it evaluates than when it trains (what comes after, not an augmentation); or " + f.NotABugIf
+	}
 	switch {
 	case f.Certainty > finding.Note:
 	case len(e.leaked) == e.samples:

@@ -14,10 +14,14 @@ type evaluation struct {
 	pass   *samples.Pass
 	number int             // in Judged.Passes
 	phase  []*samples.Pass // of training
+	before []*samples.Pass // that the same optimizers trained in and that are not of the phase
 
 	samples int // different ones that it was given
 	trained int // different ones of its dataset that were trained on
 	leaked  []leaked
+	left    int  // of the other samples, those that were trained on in before
+	alike   int  // leaked samples that had the same content in training, of those that were compared
+	unlike  int  // and those that had another one
 	twins   bool // a dataset like its own, but another object, is trained on
 	shares  bool // a dataset of its own samples is trained on
 	unsure  bool // another rank trains on a dataset that is not known to be the same
@@ -50,13 +54,16 @@ func evaluations(t *timeline.Timeline, j *samples.Judged) []*evaluation {
 			if !p.Evaluates() || count[p.Pass.Object] == mostEvaluations {
 				continue
 			}
-			phase := phaseOf(p, process)
-			if len(phase) == 0 {
+			phase, rest := phaseOf(p, process)
+			if len(phase) == 0 && len(rest) == 0 {
 				continue
 			}
 			count[p.Pass.Object]++
 			e := &evaluation{pass: p, number: numbers[p]}
 			for _, q := range j.Passes {
+				if slices.Contains(rest, q.Pass) {
+					e.before = append(e.before, q)
+				}
 				switch in, sure := phase.has(q.Pass, p, j); {
 				case in && sure > samples.Unknown:
 					e.phase = append(e.phase, q)
@@ -80,8 +87,8 @@ type phase []*timeline.Pass
 // of them; and the earlier passes of the same loader objects, of the same
 // training. Folds make their loaders anew, so that of one fold is never in the
 // phase of another. Loaders that were made after the first such evaluation are
-// left out.
-func phaseOf(e *samples.Pass, process *timeline.Process) phase {
+// left out. rest is what else these optimizers trained on before.
+func phaseOf(e *samples.Pass, process *timeline.Process) (block, rest phase) {
 	var before []*timeline.Pass // by their begin
 	for _, l := range process.Loaders {
 		for _, p := range l.Passes {
@@ -91,7 +98,6 @@ func phaseOf(e *samples.Pass, process *timeline.Process) phase {
 		}
 	}
 	slices.SortStableFunc(before, func(a, b *timeline.Pass) int { return cmp.Compare(a.Begin, b.Begin) })
-	var block phase
 	for i := len(before) - 1; i >= 0; i-- {
 		p := before[i]
 		if p.Role != timeline.Train && len(block) > 0 {
@@ -102,15 +108,22 @@ func phaseOf(e *samples.Pass, process *timeline.Process) phase {
 		}
 	}
 	if len(block) == 0 {
-		return nil
+		return nil, nil
 	}
+	last := block[0]
 	for _, p := range before {
 		if p.Role == timeline.Train && !slices.Contains(block, p) && slices.ContainsFunc(block, func(q *timeline.Pass) bool { return q.Loader == p.Loader && q.Object == p.Object && q.SameTraining(p) }) {
 			block = append(block, p)
 		}
 	}
 	first := firstEvaluation(e.Loader)
-	return slices.DeleteFunc(block, func(p *timeline.Pass) bool { return p.Made().TsNS > first })
+	block = slices.DeleteFunc(block, func(p *timeline.Pass) bool { return p.Made().TsNS > first })
+	for _, p := range before {
+		if p.Role == timeline.Train && p.SameTraining(last) && !slices.Contains(block, p) {
+			rest = append(rest, p)
+		}
+	}
+	return block, rest
 }
 
 // firstEvaluation is when a loader first evaluated all it has. What is trained
@@ -152,14 +165,21 @@ func twin(p, q *samples.Pass) bool {
 
 // count what of the evaluations was trained on.
 func count(j *samples.Judged, all []*evaluation, numbers map[*samples.Pass]int) {
-	of := make([][]*evaluation, len(j.Passes)) // of which a pass is, or is the training of
+	of := make([][]*evaluation, len(j.Passes))    // of which a pass is, or is the training of
+	after := make([][]*evaluation, len(j.Passes)) // before which it trained
 	for _, e := range all {
 		of[e.number] = append(of[e.number], e)
 		for _, p := range e.phase {
 			of[numbers[p]] = append(of[numbers[p]], e)
 		}
+		for _, p := range e.before {
+			after[numbers[p]] = append(after[numbers[p]], e)
+		}
 	}
-	type seen struct{ eval, trained *samples.Given }
+	type seen struct {
+		eval, trained *samples.Given
+		before        bool
+	}
 	found := map[*evaluation]seen{}
 	datasets := map[*evaluation][2]map[int]bool{} // evaluated, trained on
 	for _, e := range all {
@@ -181,6 +201,11 @@ func count(j *samples.Judged, all []*evaluation, numbers map[*samples.Pass]int) 
 				}
 				found[e] = s
 			}
+			for _, e := range after[g.Pass] {
+				s := found[e]
+				s.before = true
+				found[e] = s
+			}
 		}
 		for e, s := range found {
 			if s.eval != nil {
@@ -193,6 +218,8 @@ func count(j *samples.Judged, all []*evaluation, numbers map[*samples.Pass]int) 
 			}
 			if s.eval != nil && s.trained != nil {
 				e.leaked = append(e.leaked, leaked{origin.Index, *s.eval, *s.trained})
+			} else if s.eval != nil && s.before {
+				e.left++
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dptrace/dptrace/analyze/contents"
 	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/analyze/duplicate"
 	"github.com/dptrace/dptrace/analyze/finding"
@@ -17,16 +18,19 @@ import (
 var Rule = detect.Rule{
 	ID:    id,
 	Title: "Samples are evaluated that the model was trained on",
-	Facts: samples.Facts,
+	Facts: detect.Join(samples.Facts, contents.Facts),
 	Judge: judge,
 }
 
 const id = "split-leak"
 
 func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	ledger := facts.(*samples.Ledger).Judged(t)
+	both := facts.(detect.Joined)
+	ledger := both[0].(*samples.Ledger).Judged(t)
+	all := evaluations(t, ledger)
+	compare(t, both[1].(*contents.Contents), ledger, all)
 	verdicts := map[int]*verdict{}
-	for _, e := range evaluations(t, ledger) {
+	for _, e := range all {
 		n := e.pass.Loader.ID
 		if verdicts[n] == nil {
 			verdicts[n] = &verdict{Timeline: t, ledger: ledger}
@@ -76,8 +80,12 @@ func (v *verdict) certainty(e *evaluation) finding.Certainty {
 	switch {
 	case len(e.leaked) == 0:
 		return 0
+	case v.moved(e):
+		return 0
 	case len(e.leaked) == e.samples, len(e.leaked) == e.trained:
 		return finding.Note
+	case e.other() && v.ledger.Fixed(e.pass.Loader): // its training draws random numbers: the same samples, augmented, or others
+		return finding.Likely
 	case !slices.ContainsFunc(e.leaked, func(x leaked) bool {
 		p := v.ledger.Passes[x.trained.Pass]
 		return v.ledger.Sure(p, e.pass) == samples.Same
@@ -89,13 +97,30 @@ func (v *verdict) certainty(e *evaluation) finding.Certainty {
 	return finding.Proven
 }
 
+// moved tells whether an index is another sample in the evaluation than in its
+// training, neither of which draws random numbers.
+func (v *verdict) moved(e *evaluation) bool {
+	return e.other() && v.ledger.Fixed(e.pass.Loader) && !slices.ContainsFunc(e.phase, func(p *samples.Pass) bool { return !v.ledger.Fixed(p.Loader) })
+}
+
 func (v *verdict) check() finding.Check {
 	c := finding.Check{Rule: id, Loader: v.ranks.ID(), Status: finding.CannotTell}
 	gap := v.ranks.Distinct(func(l *timeline.Loader) string { return v.Losses(l, samples.Tables) })
 	role := v.ranks.Role()
-	n, apart, unsure := 0, false, false
+	n, judged, of, left, apart, unsure := 0, 0, 0, 0, false, false
+	var moved *evaluation
 	for _, e := range v.evals {
+		if e.left > left {
+			left, of = e.left, e.samples
+		}
+		if v.moved(e) {
+			moved = e
+		}
+		if len(e.phase) == 0 {
+			continue
+		}
 		n = max(n, e.samples)
+		judged++
 		unsure = unsure || e.unsure
 		apart = apart || e.twins || !e.shares
 	}
@@ -117,14 +142,18 @@ func (v *verdict) check() finding.Check {
 		c.Reason = "an IterableDataset has no indices"
 	case role != timeline.Eval:
 		c.Reason = "neither training nor an evaluation was seen"
-	case len(v.evals) == 0:
+	case moved != nil:
+		c.Reason = fmt.Sprintf("%s at indices that were trained on, but what is there is another sample: %d that were compared differ", samples.Share(len(moved.leaked), moved.samples), moved.unlike)
+	case left > 0:
+		c.Reason = fmt.Sprintf("the same optimizer trained on %s before, in another fold or in loaders that were made after an evaluation: whether the model was reset is not known", samples.Share(left, of))
+	case judged == 0:
 		c.Reason = "no evaluation whose samples are known, after training whose samples are known"
 	case apart:
 		c.Reason = "training has a dataset object of its own: whether some of its samples are the same is not known"
 	case unsure:
 		c.Reason = "other ranks trained as well: whether their datasets hold the same samples at the same indices is not known"
 	default:
-		c.Status, c.Reason = finding.Clean, fmt.Sprintf("none of %s samples was trained on before, in %s", duplicate.Number(int64(n*v.ledger.Scale())), finding.Count(len(v.evals), "evaluation"))
+		c.Status, c.Reason = finding.Clean, fmt.Sprintf("none of %s samples was trained on before, in %s", duplicate.Number(int64(n*v.ledger.Scale())), finding.Count(judged, "evaluation"))
 		if told := v.ledger.Told(); told != "" {
 			if n < manySampled {
 				c.Status = finding.CannotTell

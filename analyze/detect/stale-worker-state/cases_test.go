@@ -49,6 +49,7 @@ var cases = []struct {
 	{"new in the training process", Keeper{Workers: 2, Passes: 3, Set: list("", "1", "2"), Read: "yes", Sees: func(int, int) string { return "" }}, "clean", nil},
 	{"changed for a look at one batch", Keeper{Workers: 2, Passes: 3, Set: list("0", "1", "0"), Read: "yes", Break: func(pass int) bool { return pass == 1 }}, "clean", nil},
 	{"workers of each pass", Keeper{Workers: 2, Passes: 3, Fresh: true, Set: counts, Read: "yes"}, "clean", []string{"no persistent workers"}},
+	{"workers of one pass without an end", Keeper{Workers: 2, Passes: 1, Fresh: true, Set: counts, Read: "yes", Break: func(int) bool { return true }}, "cannot-tell", []string{"never came to its end"}},
 	{"one pass", Keeper{Workers: 2, Passes: 1, Set: counts, Read: "yes"}, "cannot-tell", []string{"one pass"}},
 	{"rows of a worker are lost", Keeper{Workers: 2, Passes: 3, Set: counts, Read: "yes", Lost: true}, "cannot-tell", []string{"lost"}},
 	{"an older hook", Keeper{Workers: 2, Passes: 3, Set: counts, Old: true}, "cannot-tell", []string{"not in the trace"}},

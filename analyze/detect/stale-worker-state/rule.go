@@ -63,6 +63,7 @@ type verdict struct {
 	ranks     []int
 	gap       string
 	fresh     bool // workers are started anew for each pass, or there are none
+	endless   bool // one pass that never came to its end: a loader that makes its epochs out of one
 	unknown   bool // an older hook, which wrote no attributes
 	compared  int  // passes
 	undecided []string
@@ -75,6 +76,7 @@ func (v *verdict) look() {
 			switch {
 			case !o.Persistent || o.NumWorkers <= 0:
 				v.fresh = true
+				v.endless = v.endless || o.NumWorkers > 0 && len(l.Passes) == 1 && !l.Passes[0].Exhausted
 				if v.gap == "" {
 					v.gap = v.Losses(l, tables)
 				}
@@ -190,6 +192,8 @@ func (v *verdict) check() finding.Check {
 		c.Reason = "the values of attributes are not in the trace"
 	case len(v.undecided) > 0:
 		c.Reason = v.undecided[0]
+	case v.compared == 0 && v.endless:
+		c.Reason = "one pass that never came to its end: what is set while it runs does not reach its workers, and is not in the trace"
 	case v.compared == 0 && v.fresh:
 		c.Status, c.Reason = finding.Clean, "no persistent workers: each pass begins with the values of the training process"
 	case v.compared == 0:
