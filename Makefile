@@ -42,7 +42,7 @@ test-python: ## the hook's own tests; PYTHONS="torch1.13 torch2.15-py3.11" names
 	done
 
 test-e2e: build ## whole programs on real torch: what is found, what is left alone, that nothing changes
-	@python=$$(tools/find-torch) && DPTRACE_PYTHON=$$python DPTRACE_BIN=$(CURDIR)/bin/dptrace tools/go-test -count=1 -timeout 40m ./e2e/
+	@python=$$(tools/find-torch) && DPTRACE_PYTHON=$$python DPTRACE_BIN=$(CURDIR)/bin/dptrace tools/go-test -count=1 -timeout 40m -parallel $$(($$(nproc) + 1)) ./e2e/
 
 lint: $(GOLANGCI) ## the linters of .golangci.yaml, and shell syntax
 	$(GOLANGCI) run ./...

@@ -41,11 +41,12 @@ func TestNeutral(t *testing.T) {
 func TestNeutralCanFail(t *testing.T) {
 	p := python(t)
 	t.Parallel()
+	drawing := buildDrawing(t)
 	for _, kind := range []string{"map", "main process"} {
 		command := []string{p.Path, "loaders.py", kind}
 		plain := run(t, "neutral", command...)
 		trace := filepath.Join(t.TempDir(), "run.dptrace")
-		drawn := runRecorded(t, buildDrawing(t), "neutral", trace, command)
+		drawn := runRecorded(t, drawing, "neutral", trace, command)
 		if plain.code != 0 || drawn.code != 0 {
 			t.Fatalf("exits %d, and %d with a hook that draws:\n%s", plain.code, drawn.code, drawn.tail())
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -23,6 +24,9 @@ const limit = 5 * time.Minute
 var dptrace string
 
 func TestMain(m *testing.M) {
+	if signal.Ignored(os.Interrupt) { // as in a shell's background: then no program would see Ctrl-C
+		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	}
 	code := func() int {
 		if dptrace = os.Getenv("DPTRACE_BIN"); dptrace == "" {
 			folder, err := os.MkdirTemp("", "dptrace-e2e-")
@@ -41,8 +45,16 @@ func TestMain(m *testing.M) {
 		}
 		return m.Run()
 	}()
+	for _, end := range ends {
+		end()
+	}
 	os.Exit(code)
 }
+
+// ends are what is done after all tests.
+var ends []func()
+
+func atEnd(f func()) { ends = append(ends, f) }
 
 // interpreter is a Python with torch.
 type interpreter struct {
@@ -125,6 +137,10 @@ func run(t *testing.T, folder string, command ...string) result {
 	return r
 }
 
+func environment() []string {
+	return append(os.Environ(), "OMP_NUM_THREADS=1", "PYTHONDONTWRITEBYTECODE=1")
+}
+
 // try is one attempt; false: it took longer than the limit.
 func try(t *testing.T, limit time.Duration, folder string, command []string) (result, bool) {
 	t.Helper()
@@ -133,7 +149,7 @@ func try(t *testing.T, limit time.Duration, folder string, command []string) (re
 	var stdout, stderr bytes.Buffer
 	c := exec.CommandContext(ctx, command[0], command[1:]...)
 	c.Dir, c.Stdout, c.Stderr = folder, &stdout, &stderr
-	c.Env = append(os.Environ(), "OMP_NUM_THREADS=1", "PYTHONDONTWRITEBYTECODE=1")
+	c.Env = environment()
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
 	c.WaitDelay = 10 * time.Second
