@@ -297,8 +297,8 @@ class Walk:
 
     def scan_packages(self):
         """Generators at the top level of any module of the packages that the classes and functions came from."""
-        tops = set(self.packages)
-        for m in sorted(m for m in list(sys.modules) if m.partition(".")[0] in tops)[:MAX_MODULES]:
+        inside = modules()
+        for m in sorted(m for top in set(self.packages) for m in inside.get(top, ()))[:MAX_MODULES]:
             module = sys.modules.get(m)
             if type(module) is types.ModuleType:
                 for n, v in list(module.__dict__.items()):
@@ -318,6 +318,42 @@ class Walk:
                 self.named(frame.f_code, frame.f_globals)
         if generator.gi_yieldfrom is not None:
             self.add(generator.gi_yieldfrom, path + "<yield from>", role, None)
+
+
+_modules = {"loaded": 0, "last": None, "inside": {}}
+
+
+def modules():
+    """The names of the loaded modules by their first part. To look at all of them takes a forked worker a copy of each
+    page that they lie on (some 450, Python 3.11): it inherits what its parent has found, and looks at the new ones."""
+    known, loaded = _modules, len(sys.modules)
+    if known["loaded"] != loaded or (sys.version_info >= (3, 8) and next(reversed(sys.modules)) is not known["last"]):
+        new = _imported_since(known["last"], loaded - known["loaded"])
+        if new is None:
+            known["inside"], new = {}, list(sys.modules)
+        for m in new:
+            known["inside"].setdefault(m.partition(".")[0], []).append(m)
+        known["loaded"] = loaded
+        if new:
+            known["last"] = new[-1]
+    return known["inside"]
+
+
+def _imported_since(last, most):
+    """The modules behind the last one that is known; None: more than `most`, or nobody can tell. As they come."""
+    if sys.version_info < (3, 8):  # dictionaries cannot be gone through from their end
+        return None
+    new = []
+    try:
+        for m in reversed(sys.modules):
+            if m is last:
+                return new[::-1]
+            if len(new) >= most:
+                break
+            new.append(m)
+    except RuntimeError:  # another thread imports
+        pass
+    return None
 
 
 def library_exempt(module):

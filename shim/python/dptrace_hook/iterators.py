@@ -358,6 +358,7 @@ def base_init(original, self, loader, *args, **kwargs):
         if windows.here.single is not None:
             windows.here.single = self.__dict__["_dptrace_at"]
         elif self.__dict__.get("_num_workers") and start_method(loader) == "fork":
+            slots.before_fork()
             windows.here.inherited = extents.before_fork(loader, *self.__dict__["_dptrace_at"])
     except Exception as e:
         if guard.theirs(e):

@@ -10,7 +10,7 @@ from _thread import get_ident
 from functools import partial
 from operator import attrgetter
 
-from . import discover, guard, ring, rng
+from . import discover, guard, ring, rng, sample
 
 BEGIN, FOUND, BEFORE, AFTER, FORK, TASK, END = range(7)
 # Windows after which the walk is done again: generators made late, in __getitem__ or by __iter__.
@@ -58,6 +58,13 @@ class Global(discover.Found):
 
 
 _numpy_global = attrgetter("_rand._bit_generator")
+
+
+def before_fork():
+    """In the parent of workers: what each of them would do again, on pages of memory that it would have to copy."""
+    from . import opencv  # noqa: F401
+    sample.bind()
+    discover.modules()
 
 
 def numpy_global():
