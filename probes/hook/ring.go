@@ -32,7 +32,6 @@ type header struct {
 	dropped        uint64
 	hookNS         uint64
 	calls, records uint64
-	held           uint64 // records that the process has not written yet
 }
 
 var (
@@ -116,7 +115,6 @@ func (r *ring) readHeader() error {
 		head: u64(b[8:]), tail: u64(b[16:]), capacity: u32(b[24:]), pid: int32(u32(b[28:])), ppid: int32(u32(b[32:])),
 		flags: u32(b[36:]), startNS: int64(u64(b[40:])), dropped: u64(b[48:]),
 		hookNS: u64(b[64:]), calls: u64(b[72:]), records: u64(b[80:]),
-		held: u64(b[88:]),
 	}
 	return nil
 }

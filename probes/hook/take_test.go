@@ -7,10 +7,8 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
 
 	"github.com/dptrace/dptrace/probes/probe"
 	"github.com/dptrace/dptrace/traces"
@@ -133,38 +131,5 @@ func TestWorkerExit(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, c.rows[1]); diff != "" {
 		t.Error(diff)
-	}
-}
-
-// What a process had not written when it ended is lost, and said to be.
-func TestHeldWhenItEnds(t *testing.T) {
-	folder := t.TempDir()
-	dir, err := unix.Open(folder, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = unix.Close(dir) }()
-	for held, want := range map[uint64]uint64{0: 0, 5: 5} {
-		m := newImage(minCapacity)
-		m.u32(36, flagEnded)
-		m.u64(88, held)
-		m.save(t, filepath.Join(folder, "1.1.ring"))
-		r, err := openRing(dir, "1.1.ring")
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := &collector{}
-		d := newReader(c)
-		d.dir = dir
-		d.tend(&source{ring: r, proc: 3, pid: int32(os.Getpid())}, time.Now())
-		var lost uint64
-		for _, row := range c.rows {
-			if l, ok := row.(traces.Lost); ok {
-				lost += l.Count
-			}
-		}
-		if lost != want {
-			t.Errorf("%d records held: %d lost, want %d", held, lost, want)
-		}
 	}
 }

@@ -233,10 +233,7 @@ def next_data(worker, tell):
                 r.calls += 1
                 if r.calls & 7 == 0:
                     r.cost(3 * (mono() - t1))  # with the share of next_index and try_get_data
-                if t1 - r.settled > ring.HELD_NS:
-                    r.settle()
-                else:
-                    r.words[ring.HELD] = len(r.held)
+                r.settle()
             except Exception as e:
                 if guard.theirs(e):
                     raise
@@ -259,6 +256,7 @@ class MultiProcessing:
             self.__dict__["_dptrace_asked"], self.__dict__["_dptrace_alive"] = {}, set(range(len(self._workers)))
             workers_started(self, pickled)
             sent(self, self.__dict__)
+            ring.ring.settle()
         except Exception as e:
             if guard.theirs(e):
                 raise
@@ -274,6 +272,7 @@ class MultiProcessing:
         original(self, loader, *args, **kwargs)
         try:
             sent(self, self.__dict__)
+            ring.ring.settle()
         except Exception as e:
             if guard.theirs(e):
                 raise
@@ -287,8 +286,6 @@ class MultiProcessing:
                     d = self.__dict__
                     d["_dptrace_got"] = batch = got[1][0]
                     d["_dptrace_arrived"][batch] = mono()
-                else:
-                    ring.ring.settle()  # it has waited for seconds, and may for ever
             except Exception as e:
                 if guard.theirs(e):
                     raise

@@ -4,9 +4,8 @@ It is a file on disk, not a socket or a pipe: a store into a mapping neither blo
 survives the death of this process. The file is fully allocated when it is made, so a full disk is an error then and
 never a SIGBUS later. Nothing here waits for the recorder: what finds no room is dropped and counted.
 
-What comes with each batch is held back a moment and written together: by workers until the batch is handed over, by the
-main process for HELD_NS. Alone, a record costs three times as much as among others, because by then nothing of ours is in
-the processor's caches (4 to 7 us and 1.6 us, Python 3.11).
+What one batch brings is written together, at the end of the call that brought it and before the program goes on: alone, a
+record costs twice as much as among others.
 """
 import mmap
 import os
@@ -25,11 +24,10 @@ mono = time.monotonic_ns
 HEADER = 128
 SMALL = 64 << 10  # bytes of a ring when many processes share the spool
 GONE_NS = 10 * 10**9  # a recorder that has not looked for so long has died
-HELD_NS = 10**7  # so long, and until the batch after that, records may be held back
-MOST_HELD = 256
+MOST_HELD = 256  # records, where nobody comes to settle()
 _RECORD = struct.Struct("<IHHQII")
 # indices of the header's u64 words
-_HEAD, _TAIL, _DROPPED, _BEAT, _HOOK_NS, _CALLS, _RECORDS, HELD = 1, 2, 6, 7, 8, 9, 10, 11
+_HEAD, _TAIL, _DROPPED, _BEAT, _HOOK_NS, _CALLS, _RECORDS = 1, 2, 6, 7, 8, 9, 10
 
 _session = None
 
@@ -55,8 +53,6 @@ class Ring:
         self.head = self.tail = self.number = 0
         self.dropped = self.hook_ns = self.calls = 0
         self.held = []  # (type, time, thread, build, args): build(*args), of what cannot change, makes the payload
-        self.settled = 0  # when there last was nothing held
-        self.words = [0] * 16  # until there is a file
 
     def make(self):
         """Makes and maps the file. A failure leaves the ring dead: nothing is recorded, the program does not notice."""
@@ -104,8 +100,7 @@ class Ring:
             self.lock.release()
 
     def settle(self):
-        """Writes what is held back. To be called at the end of a batch if HELD_NS have passed since `settled`; if not,
-        words[HELD] is to be set, for a process that is killed meanwhile."""
+        """Writes what is held back."""
         t0 = mono()
         if not self.open:
             self.make()
@@ -116,8 +111,7 @@ class Ring:
                 self.unload()
             finally:
                 self.lock.release()
-        self.settled = mono()
-        self.hook_ns += self.settled - t0
+        self.hook_ns += mono() - t0
 
     def acquire(self):
         """The lock is taken only when a signal handler or another thread of the program is inside: do not wait long."""
@@ -136,7 +130,6 @@ class Ring:
                 self.dropped += n - done
                 self.words[_DROPPED] = self.dropped
             del held[:n]
-            self.words[HELD] = len(held)
 
     def write(self, kind, payload, t, ident):
         need = 24 + len(payload)

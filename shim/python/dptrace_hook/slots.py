@@ -122,11 +122,10 @@ class Slots:
                 self.watch(found, FOUND, window)
 
     def before(self, window):
-        t = ring.mono()
-        self.look(BEFORE, window, t - self.last_ns, t)
+        self.look(BEFORE, window, ring.mono() - self.last_ns)
 
     def look(self, when, window, dur_ns, t=0):
-        """Writes the states that changed since the last look. t: when; such a record may be held back."""
+        """Writes the states that changed since the last look. t: when; held back until settle()."""
         for slot in self.slots:
             current = slot.current
             if current is not None:

@@ -200,7 +200,7 @@ def handed_over(worker, now):
                                                               fetch_ns, collate_ns, worker.put_ns, window.samples)))
     if window.window & 7 == MEASURED:
         r.cost(mono() - now)
-    r.settle()  # a worker may be terminated while it waits, as persistent ones are when the program ends
+    r.settle()
 
 
 def failed(window, raised, asked):

@@ -14,7 +14,7 @@ class Ring:
         with open(path, "rb") as f:
             data = f.read()
         (magic, version, self.head, self.tail, self.capacity, self.pid, self.ppid, self.flags, self.start, self.dropped, self.beat,
-         self.hook_ns, self.calls, self.number, self.held) = struct.unpack_from("<4sIQQIIIIQQQQQQQ", data)
+         self.hook_ns, self.calls, self.number) = struct.unpack_from("<4sIQQIIIIQQQQQQ", data)
         assert magic == b"DPR1" and version == 1, (magic, version)
         assert len(data) == 128 + self.capacity and self.capacity % 8 == 0, (len(data), self.capacity)
         assert self.tail == 0 and self.head <= self.capacity, "these tests do not drain: %d of %d" % (self.head, self.capacity)
