@@ -27,17 +27,17 @@ var deathCases = []tierCase{
 	{name: "pool terminated", command: "python worker.py pool", hook: "", kernel: "same"},
 	{name: "executor terminated", command: "python worker.py executor", hook: "", kernel: "same"},
 
-	// Wrappers.
+	// Wrappers. A killed training has told of all batches that it was given.
 	{name: "wrapper swallows an exception", command: "python wrapper.py swallows raise",
 		hook: "swallowed-crash likely RuntimeError", kernel: "swallowed-crash proven RuntimeError"},
 	{name: "wrapper swallows SIGSEGV", command: "python wrapper.py swallows segv",
-		hook: "", kernel: "swallowed-crash proven SIGSEGV"},
+		hook: "", kernel: "swallowed-crash proven SIGSEGV 6 batches 5 optimizer steps"},
 	{name: "wrapper swallows an exit code", command: "python wrapper.py swallows exit",
-		hook: "", kernel: "swallowed-crash proven 7"},
+		hook: "", kernel: "swallowed-crash proven 7 6 batches 5 optimizer steps"},
 	{name: "shell swallows an exception", command: "sh wrapper.sh swallows python raise",
 		hook: "swallowed-crash likely RuntimeError", kernel: "swallowed-crash proven RuntimeError"},
 	{name: "shell swallows SIGKILL", command: "sh wrapper.sh swallows python kill",
-		hook: "", kernel: "swallowed-crash proven SIGKILL"},
+		hook: "", kernel: "swallowed-crash proven SIGKILL 6 batches 5 optimizer steps"},
 	{name: "wrapper reports", command: "python wrapper.py reports exit", code: 7, hook: "", kernel: "swallowed-crash clean"},
 	{name: "shell reports", command: "sh wrapper.sh reports python exit", code: 7, hook: "", kernel: "swallowed-crash clean"},
 	{name: "wrapper retries", command: "python wrapper.py retries once", hook: "", kernel: "same"},

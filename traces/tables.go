@@ -201,10 +201,11 @@ type Dataset struct {
 }
 
 // Attribute is a value that hangs on a dataset, a transform or a collate
-// function, at one moment. Of persistent workers: scalars as each pass begins,
-// in their parent and in the workers (only those that have changed since the
-// row before, of the same process). Of runs of several ranks: scalars and
-// containers of the dataset, once.
+// function, at one moment. Of persistent workers: scalars and functions as each
+// pass begins, in their parent and in the workers (only those that have changed
+// since the row before, of the same process); in the parent also containers,
+// arrays and objects that have changed since the pass before, as far as that was
+// seen. Of runs of several ranks: scalars and containers of the dataset, once.
 type Attribute struct {
 	Head
 	Loader    uint32 `col:"loader"`    // as in BatchFetch
@@ -213,9 +214,9 @@ type Attribute struct {
 	When      string `col:"when"`      // iter (the parent, as a pass begins), fetch (a worker, before its first fetch of the pass), rank (the parent, at the first pass of a run of several ranks)
 	Dataset   uint32 `col:"dataset"`   // at rank: Dataset.Dataset; else 0
 	Path      string `col:"path"`      // as the program names it: dataset.epoch
-	Class     string `col:"class"`     // of the value; "" (iter, fetch): there is no such scalar any more
-	Value     string `col:"value"`     // of a scalar, as repr gives it, at most 64 bytes; "" a container
-	Items     int64  `col:"items"`     // of a container: items, or bytes of an array; else 0
+	Class     string `col:"class"`     // of the value; "" (iter, fetch): there is no such scalar or function any more
+	Value     string `col:"value"`     // of a scalar, as repr gives it, of a function, its qualified name, at most 64 bytes; "" neither
+	Items     int64  `col:"items"`     // of a container: items, or bytes of an array (iter: elements); else 0
 	Whole     bool   `col:"whole"`     // the digests are of all items; else of some, spread evenly
 	Ordered   []byte `col:"ordered"`   // BLAKE2b-128 of the items in their order; empty: not taken
 	Unordered []byte `col:"unordered"` // of the items in a canonical order: equal for permutations; empty: not taken
@@ -237,7 +238,7 @@ type Digest struct {
 	Window    uint32  `col:"window"`    // as in BatchFetch
 	Positions []int64 `col:"positions"` // of each sample among those of its worker in this pass, from 0
 	Indices   []int64 `col:"indices"`   // in the dataset; empty: an IterableDataset, or keys that are no integers
-	Kinds     []byte  `col:"kinds"`     // of each sample: 1 all of its content went into Contents, 2 chunks of it, +4 there is next to nothing in it (all bytes equal), +8 Metas is of strings too, +16 Metas is of integers only, +32 some of it could not be read and is left out
+	Kinds     []byte  `col:"kinds"`     // of each sample: 1 all of its content went into Contents, 2 chunks of it, +4 there is next to nothing in it (all bytes equal), +8 Metas is of strings too, +16 Metas is of integers only, +32 some of it could not be read and is left out, +64 it is the sample before it in the fetch, of the index before, but for some rows at the beginning of an array and others at its end: windows of one series (looked for in the first 32 samples of a worker and pass)
 	Contents  []byte  `col:"contents"`  // of each sample: BLAKE2b-128
 	Metas     []byte  `col:"metas"`     // of each sample: BLAKE2b-128 of its strings and integers alone, which augmentation leaves as they are; zeros: it has none
 }

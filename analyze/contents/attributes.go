@@ -66,7 +66,7 @@ func (c *Contents) Scalars(t *timeline.Timeline, l *timeline.Loader, object uint
 	if own := rows.attributes[l.Process.Proc]; own != nil {
 		full = own.full
 		for i := range own.scalars {
-			if r := &own.scalars[i]; r.When == "iter" && r.Loader == object {
+			if r := &own.scalars[i]; r.When == "iter" && r.Loader == object && !renewed(r) {
 				s := at(r)
 				s.Parent = append(s.Parent, *r)
 			}
@@ -95,6 +95,26 @@ func (c *Contents) Scalars(t *timeline.Timeline, l *timeline.Loader, object uint
 		list = append(list, found[path])
 	}
 	return list, full
+}
+
+// renewed: a row of the training process about something that is no scalar, and
+// is not what it was as the pass before began.
+func renewed(r *traces.Attribute) bool { return r.When == "iter" && r.Class != "" && r.Value == "" }
+
+// Renewed are containers, arrays and objects that the training process put in
+// the place of others, or wrote to, between two passes of a DataLoader object
+// with persistent workers.
+func (c *Contents) Renewed(l *timeline.Loader, object uint32) (list []traces.Attribute) {
+	rows := c.parts[l.Process.Part]
+	if rows == nil || rows.attributes[l.Process.Proc] == nil {
+		return nil
+	}
+	for _, r := range rows.attributes[l.Process.Proc].scalars {
+		if r.Loader == object && renewed(&r) {
+			list = append(list, r)
+		}
+	}
+	return list
 }
 
 // Containers are what hangs on the dataset of a loader in one rank, by path:

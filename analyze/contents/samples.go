@@ -19,10 +19,11 @@ type Sample struct {
 
 // Bits of Digest.Kinds.
 const (
-	whole  = 1
-	chunks = 2
-	empty  = 4
-	left   = 32
+	whole   = 1
+	chunks  = 2
+	empty   = 4
+	left    = 32
+	follows = 64
 )
 
 // Tells tells whether the digest stands for the sample: there is something in
@@ -34,6 +35,10 @@ func (s *Sample) Empty() bool { return s.Kind&empty != 0 }
 
 // Whole tells whether all of its content was read.
 func (s *Sample) Whole() bool { return s.Tells() && s.Kind&whole != 0 }
+
+// Follows tells whether it is a window of a series: the one of the index before
+// it, some steps on.
+func (s *Sample) Follows() bool { return s.Kind&follows != 0 }
 
 // Labelled tells whether it has strings or integers.
 func (s *Sample) Labelled() bool { return s.Meta != [16]byte{} }

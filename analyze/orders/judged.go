@@ -181,13 +181,32 @@ func (r Repeat) SameData() bool {
 // Repeats are the passes of one training that go through the data as an earlier
 // one did.
 func Repeats(training []*Pass) []Repeat {
+	return RepeatsThat(training, func(Repeat) bool { return true })
+}
+
+// RepeatsThat are the same, each with the first earlier pass of its order; or
+// with the latest, if the first one does not count and the latest does.
+func RepeatsThat(training []*Pass, counts func(Repeat) bool) []Repeat {
 	var out []Repeat
 	for i, q := range training {
-		for _, p := range training[:i] {
-			if r, same := compare(p, q); same {
-				out = append(out, r)
+		for k, p := range training[:i] {
+			first, same := compare(p, q)
+			if !same {
+				continue
+			}
+			out = append(out, first)
+			if counts(first) {
 				break
 			}
+			for _, p := range slices.Backward(training[k+1 : i]) {
+				if latest, same := compare(p, q); same {
+					if counts(latest) {
+						out[len(out)-1] = latest
+					}
+					break
+				}
+			}
+			break
 		}
 	}
 	return out

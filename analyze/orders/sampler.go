@@ -61,9 +61,11 @@ func Class(l *traces.Loader) string {
 	return name[strings.LastIndexByte(name, '.')+1:]
 }
 
-// Sampler is how the program can name the sampler of a loader.
+// Sampler is how the program can name the sampler of a loader. The loader's own
+// is another one where it was given a batch sampler, torch's or not: then it has
+// no batch size.
 func Sampler(l *traces.Loader) string {
-	if plainBatches(l) {
+	if plainBatches(l) && (l.BatchSampler == "" || l.BatchSize > 0) {
 		return "loader.sampler"
 	}
 	return "loader.batch_sampler.sampler"

@@ -166,6 +166,9 @@ func (ps *passRows) build(l *Loader, number int) *Pass {
 		p.End = max(p.End, ps.end.TsNS)
 		p.How = ps.end.End
 	}
+	if n := dealt(l.object(p.Object)); n > 0 && p.Delivered == n {
+		p.Exhausted = true
+	}
 	p.Open = ps.next.open
 	p.Order = ps.order
 	return p

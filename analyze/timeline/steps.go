@@ -105,5 +105,9 @@ func (p *Pass) Evaluates() bool {
 	return p.Role == Eval && s != nil && s.own == 0 && (s.gradOn == 0 || s.between == 0 && s.stopped)
 }
 
+// Stepped tells whether an optimizer of the process had stepped when the pass was
+// last asked for data.
+func (p *Pass) Stepped() bool { return p.stats != nil && p.stats.steps > 0 }
+
 // Made is the DataLoader object that the pass is of.
 func (p *Pass) Made() *traces.Loader { return p.Loader.object(p.Object) }

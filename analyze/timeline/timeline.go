@@ -115,7 +115,7 @@ type Pass struct {
 	Recorded   uint32
 	Role       Role
 	Delivered  int
-	Exhausted  bool
+	Exhausted  bool   // all that there was has been delivered
 	How        string // it ended: exhausted, dropped, error; "" not known
 	Open       int64  // the last time at which the loop is known to have been in it, before torch ended its workers
 	Abandoned  bool   // ended early: not compared with other passes

@@ -6,6 +6,10 @@
 #   torch: >=1.10
 #   expect: sampler-no-set-epoch proven
 #   fix: printed
+# e2e torchrun:2 batches
+#   torch: >=1.10
+#   expect: sampler-no-set-epoch proven
+#   fix: printed
 # e2e torchrun:2 told
 #   torch: >=1.10
 #   check: sampler-no-set-epoch clean
@@ -14,7 +18,7 @@ import sys
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
-from torch.utils.data import DataLoader, Dataset, DistributedSampler
+from torch.utils.data import BatchSampler, DataLoader, Dataset, DistributedSampler
 
 
 class Looms(Dataset):
@@ -33,7 +37,10 @@ def main():
     dist.init_process_group("gloo")
     torch.manual_seed(dist.get_rank())
     threads, checks = Looms(160), Looms(32, 900)
-    loader = DataLoader(threads, batch_size=8, sampler=DistributedSampler(threads), num_workers=1, persistent_workers=True)
+    if way == "batches":  # then loader.sampler is one that nobody uses
+        loader = DataLoader(threads, batch_sampler=BatchSampler(DistributedSampler(threads), 8, drop_last=False))
+    else:
+        loader = DataLoader(threads, batch_size=8, sampler=DistributedSampler(threads), num_workers=1, persistent_workers=True)
     validation = DataLoader(checks, batch_size=8, sampler=DistributedSampler(checks, shuffle=False))
     model = DistributedDataParallel(torch.nn.Linear(3, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001)

@@ -2,8 +2,9 @@
 # e2e torchrun:2 shares
 #   torch: >=1.10
 #   expect: ranks-disagree likely different lists of one dataset
-#   expect: split-leak likely
+#   expect: split-leak likely what it holds back, rank
 #   check: shard-duplicate-ranks cannot-tell
+#   fix: printed
 # e2e torchrun:2 all
 #   torch: >=1.10
 #   expect: shard-duplicate-ranks likely has drawn its own part
@@ -35,7 +36,8 @@ def main():
     dist.init_process_group("gloo")
     rank = dist.get_rank()
     torch.manual_seed(40 + rank)  # "so that ranks augment differently"
-    train, val = random_split(Meteors(), [128, 32])
+    dataset, n_val = Meteors(), 32
+    train, val = random_split(dataset, [len(dataset) - n_val, n_val])  # FIX line train, val =
     sampler = None if way == "all" else DistributedSampler(train)
     loader = DataLoader(train, batch_size=8, shuffle=sampler is None, sampler=sampler)
     validation = DataLoader(val, batch_size=16)

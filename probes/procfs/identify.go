@@ -28,6 +28,11 @@ func (w *watcher) identify(p *process, st probe.Stat, now time.Time) {
 		p.python = probe.IsPython(exe)
 		p.judged, p.judgements, p.nextJudge = false, 0, now
 		w.introduce(p, st)
+	} else if p.nameless {
+		p.nameless = false
+		row := w.row(p, st)
+		row.Cmdline = commandLine(p.pid)
+		w.Rows.Append(row)
 	}
 	if p.judged || now.Before(p.nextJudge) {
 		return
@@ -58,14 +63,20 @@ func arguments(pid int32) []string {
 	return strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")
 }
 
+func commandLine(pid int32) string {
+	line := strings.ToValidUTF8(strings.Join(arguments(pid), " "), "?")
+	if len(line) > maxCmdline {
+		line = strings.ToValidUTF8(line[:maxCmdline], "")
+	}
+	return line
+}
+
 // introduce writes what the process runs.
 func (w *watcher) introduce(p *process, st probe.Stat) {
 	row := w.row(p, st)
 	row.Exe, row.Cwd = p.exe, link(p.pid, "cwd")
-	row.Cmdline = strings.ToValidUTF8(strings.Join(arguments(p.pid), " "), "?")
-	if len(row.Cmdline) > maxCmdline {
-		row.Cmdline = strings.ToValidUTF8(row.Cmdline[:maxCmdline], "")
-	}
+	row.Cmdline = commandLine(p.pid)
+	p.nameless = row.Cmdline == "" // it is calling exec right now: look again
 	unhooked := w.Procs.IfUnhooked(p.pid, p.start, func() {
 		row.Kind, row.Hook = "other", "none"
 		if p.python {

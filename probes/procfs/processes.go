@@ -36,6 +36,7 @@ type process struct {
 
 	exe        string
 	python     bool
+	nameless   bool // it had no command line yet when it was introduced
 	judged     bool // nothing more is to be found out about the hook in it
 	nextJudge  time.Time
 	judgements int

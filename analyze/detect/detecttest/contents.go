@@ -1,6 +1,8 @@
 package detecttest
 
 import (
+	"strings"
+
 	"crypto/md5"
 	"fmt"
 
@@ -13,6 +15,7 @@ type What struct {
 	Label   string // its strings and integers; "" none
 	Chunks  bool   // only chunks of it were read
 	Part    bool   // some of it could not be
+	Follows bool   // a window of a series, some steps after the one before
 }
 
 // Digest is the row about some samples.
@@ -28,6 +31,9 @@ func Digest(row traces.Digest, indices []int64, what func(index int64) What) tra
 		}
 		if w.Part {
 			kind += 32
+		}
+		if w.Follows && i > 0 && indices[i-1] == index-1 {
+			kind += 64
 		}
 		meta := make([]byte, 16)
 		if w.Label != "" {
@@ -59,12 +65,16 @@ type Keeper struct {
 	Eval     bool // no optimizer steps, gradients are off
 	Idle     func(pass, worker int) bool
 	Break    func(pass int) bool // after the first batch
-	Class    string              // of the value; "" is int
+	Class    string              // of the value; "" is int, float or str, as it looks
+	Path     string              // of it; "" is dataset.epoch
+	Nowhere  bool                // no one line assigns it
+	Iterable bool
 	Read     string
 	Lost     bool                             // records of a worker
 	Set      func(pass int) string            // in the training process as the pass begins; "" it is not there
 	Sees     func(pass, worker int) string    // a worker; nil: as it was when it was started; "" it does not have it
 	Contains func(pass int, index int64) What // nil: nothing was digested
+	Renews   func(pass int) bool              // a list of the training process is another than before
 }
 
 // Keep plays it.
@@ -75,21 +85,33 @@ func (p *Process) Keep(k Keeper) {
 	if k.Batches == 0 {
 		k.Batches = 2
 	}
-	if k.Class == "" {
-		k.Class = "int"
+	if k.Path == "" {
+		k.Path = "dataset.epoch"
 	}
 	batched := "yes"
 	if k.Old {
 		batched = ""
 	}
-	r.Add(p.Proc, traces.Loader{Loader: n, Class: "torch.utils.data.dataloader.DataLoader", Dataset: "__main__.Points", Length: -1, BatchSize: 8, NumWorkers: int32(k.Workers), Persistent: !k.Fresh && k.Workers > 0,
+	r.Add(p.Proc, traces.Loader{Loader: n, Class: "torch.utils.data.dataloader.DataLoader", Dataset: "__main__.Points", Iterable: k.Iterable, Length: -1, BatchSize: 8, NumWorkers: int32(k.Workers), Persistent: !k.Fresh && k.Workers > 0,
 		Sampler: "torch.utils.data.sampler.RandomSampler", BatchSampler: "torch.utils.data.sampler.BatchSampler", StartMethod: "fork", Batched: batched, DatasetID: 1, File: "/home/me/proj/train.py", Line: 88})
 	attribute := func(proc uint32, row traces.Attribute, told map[uint32]string, value string) {
 		if value == "" || told[proc] == value || k.Old {
 			return
 		}
 		told[proc] = value
-		row.Path, row.Class, row.Value, row.Read, row.File, row.Line = "dataset.epoch", "builtins."+k.Class, value, k.Read, "/home/me/proj/data.py", 12
+		class := k.Class
+		if class == "" {
+			switch class = "int"; {
+			case strings.HasPrefix(value, "'"):
+				class = "str"
+			case strings.Contains(value, "."):
+				class = "float"
+			}
+		}
+		row.Path, row.Class, row.Value, row.Read = k.Path, "builtins."+class, value, k.Read
+		if !k.Nowhere {
+			row.File, row.Line = "/home/me/proj/data.py", 12
+		}
 		r.Add(proc, row)
 	}
 	told := map[uint32]string{}
@@ -100,6 +122,9 @@ func (p *Process) Keep(k Keeper) {
 		r.Add(p.Proc, traces.Pass{Loader: n, Pass: uint32(pass), Phase: "begin", BaseSeed: 7, SamplerEpoch: -1})
 		if !k.Fresh && k.Workers > 0 {
 			attribute(p.Proc, traces.Attribute{Loader: n, Pass: uint32(pass), Worker: -1, When: "iter"}, told, now)
+		}
+		if k.Renews != nil && k.Renews(pass) {
+			r.Add(p.Proc, traces.Attribute{Loader: n, Pass: uint32(pass), Worker: -1, When: "iter", Path: "dataset.rows", Class: "builtins.list", Items: 96, Read: k.Read})
 		}
 		if pass == 0 || k.Fresh {
 			procs, begun = nil, now

@@ -22,6 +22,8 @@ type Serve struct {
 	Workers     int // of an IterableDataset
 	Iterable    bool
 	Batched     string // "no": batch_size=None
+	Total       int64  // of the sampler, all ranks
+	Stack       string // of DataLoader(...), innermost first
 }
 
 // Sample is one that is handed out.
@@ -65,7 +67,7 @@ func (p *Process) Serve(s Serve) *Server {
 	p.loaders++
 	p.Run.Add(p.Proc, traces.Loader{Loader: p.loaders, Class: "torch.utils.data.dataloader.DataLoader", Dataset: s.Dataset, DatasetID: s.DatasetID, Length: s.Length, BatchSize: int32(s.Batch),
 		NumWorkers: int32(s.Workers), Iterable: s.Iterable, Batched: s.Batched, Samplers: s.Samplers, SamplerRank: s.Rank, SamplerReplicas: s.Replicas, SamplerSeed: s.Seed, Shuffle: s.Shuffle, Replacement: s.Replacement,
-		InOrder: true, File: "/home/me/proj/train.py", Line: s.Line, StartMethod: "fork"})
+		SamplerTotal: s.Total, InOrder: true, File: "/home/me/proj/train.py", Line: s.Line, Stack: s.Stack, StartMethod: "fork"})
 	return &Server{Serve: s, p: p, number: p.loaders}
 }
 

@@ -211,6 +211,6 @@ DataLoader(..., num_workers=%d)
 
 # or deal out samples in place of files, in __iter__ of %s:
 info = torch.utils.data.get_worker_info()
-for sample in itertools.islice(samples, info.id, None, info.num_workers):
+for sample in itertools.islice(samples, info.id, None, info.num_workers):  # samples: of all files, as one worker alone would yield them
     yield sample`, l.At(), least, l.First().Dataset)
 }

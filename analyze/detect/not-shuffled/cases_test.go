@@ -21,6 +21,13 @@ func labelled(label func(index int64) int64) func(int, int64) What {
 	}
 }
 
+// window is a sample that goes on where the one before began, but for some.
+func window(breaks func(index int64) bool) func(int, int64) What {
+	return func(_ int, index int64) What {
+		return What{Content: fmt.Sprint(index), Follows: !breaks(index)}
+	}
+}
+
 var cases = []struct {
 	name string
 	play Walk
@@ -33,6 +40,9 @@ var cases = []struct {
 
 	{"shuffled when it was written", Walk{Sampler: straight, Passes: 2, Order: walk(400), Contains: labelled(func(i int64) int64 { return Shuffled(400, 3)[i] % 5 })}, "note", []string{"as mixed as"}},
 	{"ready batches: a text in parts", Walk{Sampler: straight, Ready: true, Passes: 3, Order: walk(96), Contains: fixed}, "note", []string{"batch_size=None", "not:side by side"}},
+	{"windows of a series", Walk{Sampler: straight, Passes: 3, Order: walk(96), Contains: window(func(int64) bool { return false })}, "note", []string{"windows of a series", "28 begin some steps further"}},
+	{"windows of several series", Walk{Sampler: straight, Passes: 3, Order: walk(96), Contains: window(func(index int64) bool { return index%12 == 0 })}, "note", []string{"windows of a series"}},
+	{"samples of which some are alike but for a step", Walk{Sampler: straight, Passes: 3, Order: walk(96), Contains: window(func(index int64) bool { return index > 12 })}, "likely", []string{"not:begin some steps"}},
 	{"few batches", Walk{Sampler: straight, Passes: 9, Order: walk(80), Contains: fixed}, "note", []string{"overfitted"}},
 	{"contents not known", Walk{Sampler: straight, Passes: 3, Order: walk(96)}, "note", []string{"is not known"}},
 	{"next to nothing in the samples", Walk{Sampler: straight, Passes: 3, Order: walk(96), Contains: func(int, int64) What { return What{} }}, "note", nil},

@@ -63,6 +63,7 @@ type judged struct {
 	same      []contents.Twice // samples that came twice with the same content
 	changed   int              // with another
 	labels    labels
+	windows   windows
 }
 
 func (j *judged) judge() {
@@ -89,13 +90,13 @@ func (j *judged) judge() {
 			same, changed := contents.Again(lists...)
 			j.changed += len(changed)
 			if len(training) > len(j.training) {
-				j.training, j.same, j.labels = training, same, labelsOf(lists[0])
+				j.training, j.same, j.labels, j.windows = training, same, labelsOf(lists[0]), windowsOf(lists[0])
 			}
 		}
 	}
 	switch {
 	case j.training == nil, j.changed > 0:
-	case len(j.same) < enough, j.training[0].Batches() <= few, j.labels.mixed(), ready(j.training[0]):
+	case len(j.same) < enough, j.training[0].Batches() <= few, j.labels.mixed(), ready(j.training[0]), j.windows.series():
 		j.certainty = finding.Note
 	default:
 		j.certainty = finding.Likely
@@ -151,6 +152,8 @@ func (j *judged) check() finding.Check {
 		c.Reason = fmt.Sprintf("in order, but %d batches or fewer a pass are overfitted on purpose", few)
 	case j.certainty == finding.Note && ready(j.training[0]):
 		c.Reason = "in order, but it is batches that the dataset hands out (batch_size=None)"
+	case j.certainty == finding.Note && j.windows.series():
+		c.Reason = "in order, but the samples are windows of a series, which may be meant to come one after another"
 	case j.certainty == finding.Note && j.labels.mixed():
 		c.Reason = "in order, but the labels come as mixed as if they had been shuffled before"
 	case j.certainty == finding.Note:
@@ -187,6 +190,9 @@ func (j *judged) finding() finding.Finding {
 	}
 	if text := j.labels.text(); text != "" {
 		f.Evidence = append(f.Evidence, finding.Evidence{Text: text})
+	}
+	if j.windows.series() {
+		f.Evidence = append(f.Evidence, finding.Evidence{Text: j.windows.text()})
 	}
 	f.Cost = fmt.Sprintf("%d epochs of the same %d batches, one after another", len(j.training), p.Batches())
 	if !ready(p) {

@@ -69,8 +69,9 @@ func (j *judged) judge() {
 			continue
 		}
 		for _, training := range r.Trainings {
-			all := orders.Repeats(training)
-			found := j.of(orders.Shuffled(all))
+			all := orders.RepeatsThat(training, func(r orders.Repeat) bool { return !j.other(r) })
+			found := slices.DeleteFunc(orders.Shuffled(all), j.other)
+			j.renewed = j.renewed || len(found) < len(orders.Shuffled(all))
 			for _, one := range all {
 				if one.First.Contract == orders.Own {
 					j.own = orders.Class(one.First.Object)
@@ -94,17 +95,11 @@ func (j *judged) judge() {
 	}
 }
 
-// of is the repeats but for those that are of other data in each pass: rollouts,
-// a buffer that was filled anew.
-func (j *judged) of(repeats []orders.Repeat) []orders.Repeat {
-	return slices.DeleteFunc(repeats, func(r orders.Repeat) bool {
-		same, other := contents.Again(j.c.Samples(j.t, r.First.Pass), j.c.Samples(j.t, r.Again.Pass))
-		if len(same) > 0 || len(other) < enough || !j.ledger.Fixed(r.First.Loader) { // where random numbers are drawn, it may be the same data, augmented
-			return false
-		}
-		j.renewed = true
-		return true
-	})
+// other tells whether a repeat is of other data: rollouts, a buffer that was
+// filled anew.
+func (j *judged) other(r orders.Repeat) bool {
+	same, other := contents.Again(j.c.Samples(j.t, r.First.Pass), j.c.Samples(j.t, r.Again.Pass))
+	return len(same) == 0 && len(other) >= enough && j.ledger.Fixed(r.First.Loader) // where random numbers are drawn, it may be the same data, augmented
 }
 
 // certainty that one repeated order is a bug.

@@ -170,6 +170,11 @@ func shares(rank, worker int) (list []Sample) {
 
 func initialized(p *Process) { p.Group("init", 0, 1) }
 
+// prepared is another loader, which accelerate deals out.
+func prepared(_ *Run, p *Process) {
+	p.Serve(Serve{Line: 12, Samplers: "accelerate.data_loader.BatchSamplerShard(torch.utils.data.sampler.BatchSampler) > " + SequentialSampler}).Pass(Eval, []Sample{{Index: int64(p.Rank)}})
+}
+
 // mixed is half of the 1000 samples of a stream, in an order of the rank's own, of
 // which the first were looked at. Two workers split that order.
 func mixed(stream, looked, seed, worker int) (list []Sample) {
@@ -236,7 +241,9 @@ var cases = []struct {
 
 	{"another split on each rank", played{order: own, id: drawn(40)}, "likely", []string{"of 40 of one rank are another's too", "has drawn its own part", "27 samples are expected", "manual_seed(0)", "DataLoader(train, batch_size=4, sampler=sampler)", "Index 0 of the loader's dataset"}},
 	{"another split on each rank, by a sampler", played{serve: at(subsetSampler), rank: length(60), order: part(drawn(40))}, "likely", []string{"has drawn its own part"}},
-	{"all of it, in a list of its own", played{serve: at(SequentialSampler), order: func(int, int) []int64 { return Ascending(40, 0, 1) }, id: func(rank int, index int64) int64 { return Shuffled(40, uint64(rank))[index] }}, "proven", []string{"40 of 40 of one rank", "in a list of its own"}},
+	{"all of it, in a list of its own", played{serve: at(SequentialSampler), order: func(int, int) []int64 { return Ascending(40, 0, 1) }, id: func(rank int, index int64) int64 { return Shuffled(40, uint64(rank))[index] }}, "proven", []string{"40 of 40 of one rank", "in a list of its own", "Subset(dataset, torch.randperm(len(dataset), generator=torch.Generator().manual_seed(0)))", "DistributedSampler(train"}},
+	{"a share that each rank has drawn by itself", played{order: func(rank, pass int) []int64 { return Shuffled(32, uint64(10*rank+pass)) }, id: drawn(32)}, "likely", []string{"has drawn its own part", "random_split(dataset, lengths, generator=", "not:DistributedSampler"}},
+	{"not prepared by accelerate", played{order: whole, more: prepared}, "proven", []string{"as the loader of train.py:12", "accelerator.prepare(loader)", "not:DistributedSampler"}},
 
 	{"files in an order of its own on each rank", played{order: own, content: elsewhere, more: reordered(40)}, "likely", []string{"go through the same samples: 40 of 40", "dataset.files has the same 40 items on ranks 0 and 1, in another order", "one order of files on all ranks (self.files = sorted(self.files))"}},
 	{"files in an order of its own on each rank, not shuffled", played{serve: at(SequentialSampler), order: func(int, int) []int64 { return Ascending(40, 0, 1) }, content: elsewhere, more: reordered(40)}, "likely", []string{"go through the same samples", "shuffle=False"}},
@@ -281,11 +288,13 @@ var cases = []struct {
 	{"one rank", played{order: whole, ranks: 1}, "cannot-tell", []string{"one rank"}},
 	{"lost", played{serve: at(DistributedSampler), rank: distributed(-1, 2), order: dealt(40, 2), more: func(r *Run, _ *Process) { r.Lost("hook", "batch_put", 3) }}, "cannot-tell", []string{"lost"}},
 
-	{"a stream, read by all", played{serve: iterable, threads: func(int) [][]Sample { return [][]Sample{shares(0, 0), shares(0, 1)} }}, "proven", []string{"Ranks 0 and 1 read the same samples", "20 of 20 (100 %) positions of worker 0", "world * info.num_workers"}},
+	{"a stream, read by all", played{serve: iterable, threads: func(int) [][]Sample { return [][]Sample{shares(0, 0), shares(0, 1)} }}, "proven", []string{"Ranks 0 and 1 read the same samples", "20 of 20 (100 %) positions of worker 0", "each rank takes its share of what it yields now", "islice(samples, rank, None, world)"}},
+	{"a stream, read by all ranks and workers", played{serve: iterable, threads: func(int) [][]Sample { return [][]Sample{shares(0, 0), shares(0, 0)} }}, "proven", []string{"world * info.num_workers", "samples: what __iter__ yields now"}},
+	{"a stream of Hugging Face's, shuffled by the rank", played{serve: Serve{Iterable: true, Workers: 2, Dataset: "datasets.iterable_dataset.IterableDataset"}, threads: func(rank int) [][]Sample { return [][]Sample{mixed(0, 500, rank, 0), mixed(0, 500, rank, 1)} }}, "likely", []string{"one order on all ranks", "split_dataset_by_node"}},
 	{"a stream of Hugging Face's", played{serve: Serve{Iterable: true, Workers: 2, Dataset: "datasets.iterable_dataset.IterableDataset"}, threads: func(int) [][]Sample { return [][]Sample{shares(0, 0), shares(0, 1)} }}, "proven", []string{"split_dataset_by_node(dataset, rank=rank"}},
 	{"all shards of webdataset", played{serve: Serve{Iterable: true, Workers: 2, Dataset: "webdataset.compat.WebDataset"}, threads: func(int) [][]Sample { return [][]Sample{shares(0, 0), shares(0, 1)} }}, "proven", []string{"nodesplitter=webdataset.split_by_node"}},
 	{"a stream, each rank in an order of its own, a part was looked at", played{serve: iterable, threads: func(rank int) [][]Sample { return [][]Sample{mixed(0, 80, rank, 0), mixed(0, 80, rank, 1)} }}, "likely", []string{"are in both"}},
-	{"a stream, dealt out by rank + worker", played{serve: iterable, threads: func(rank int) [][]Sample { return [][]Sample{shares(0, rank), shares(0, rank+1)} }}, "likely", []string{"Worker 1 of rank 0 and worker 0 of rank 1 read the same samples", "rank * workers + worker", "take the place of others"}},
+	{"a stream, dealt out by rank + worker", played{serve: iterable, threads: func(rank int) [][]Sample { return [][]Sample{shares(0, rank), shares(0, rank+1)} }}, "likely", []string{"Worker 1 of rank 0 and worker 0 of rank 1 read the same samples", "rank * workers + worker", "take the place of others", "samples: all there are, on every rank and worker"}},
 	{"a stream, each rank in an order of its own", played{serve: iterable, threads: func(rank int) [][]Sample { return [][]Sample{mixed(0, 500, rank, 0), mixed(0, 500, rank, 1)} }}, "likely", []string{"each in an order of its own"}},
 	{"a stream, half of it on both ranks, in orders of their own", played{serve: iterable, threads: func(rank int) [][]Sample { return [][]Sample{mixed(0, 500, rank, 0), mixed(1+rank, 500, rank, 1)} }}, "cannot-tell", []string{"some of the same samples"}},
 	{"a stream, dealt out, in a random order", played{serve: iterable, threads: func(rank int) [][]Sample { return [][]Sample{mixed(rank, 80, rank, 0), mixed(rank, 80, rank, 1)} }}, "clean", nil},

@@ -3,14 +3,11 @@ package sharedranks
 import (
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/dptrace/dptrace/analyze/duplicate"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/samples"
 	"github.com/dptrace/dptrace/analyze/timeline"
-	"github.com/dptrace/dptrace/traces"
 )
 
 func (v *verdict) finding() finding.Finding {
@@ -34,7 +31,7 @@ func (v *verdict) finding() finding.Finding {
 	if told := v.told(); told != "" {
 		f.Evidence = append(f.Evidence, finding.Evidence{Text: duplicate.Upper(told) + "."})
 	}
-	f.Fix = fix(v.ranks[0].At(), p)
+	f.Fix = v.fix(p)
 	f.NotABugIf = "these ranks hold parts of one model and must see the same data (tensor, pipeline or context parallel)."
 	switch {
 	case p.shared != nil && !p.shared.Alike():
@@ -175,70 +172,4 @@ func (p *pair) short(v *verdict) string {
 		return fmt.Sprintf("ranks %d and %d, pass %d: %s samples that were compared are the same", p.a.Loader.Rank(), p.b.Loader.Rank(), p.a.Number, samples.Share(p.twins.Equal, p.twins.Both))
 	}
 	return fmt.Sprintf("ranks %d and %d, pass %d: %s samples in common", p.a.Loader.Rank(), p.b.Loader.Rank(), p.a.Number, v.counted(p))
-}
-
-func fix(at string, p *pair) string {
-	o := p.a.Made()
-	if p.twins != nil {
-		return share(at, o.Dataset)
-	}
-	if samples.ContractOf(o) == samples.Custom {
-		return fmt.Sprintf("# %s: have %s hand out every world-th sample or batch, from the rank's on\nreturn itertools.islice(order, torch.distributed.get_rank(), None, torch.distributed.get_world_size())", at, samples.SamplerName(o))
-	}
-	if p.shared != nil {
-		return fmt.Sprintf(`# %s: one list on all ranks, drawn with one seed (torch.randperm takes a generator, too), and a share of it for each
-train, val = torch.utils.data.random_split(dataset, [len(dataset) - n_val, n_val], generator=torch.Generator().manual_seed(0))
-sampler = torch.utils.data.DistributedSampler(train, shuffle=True)
-loader = %s
-for epoch in range(epochs):
-    sampler.set_epoch(epoch)`, at, strings.Replace(loader(o), "dataset", "train", 1))
-	}
-	if p.list != "" {
-		name := p.list[strings.LastIndexByte(p.list, '.')+1:]
-		at += fmt.Sprintf(": one order of %s on all ranks (self.%s = sorted(self.%s)), and", name, name, name)
-	} else {
-		at += ":"
-	}
-	shuffle := "True"
-	if o.Shuffle == "no" || strings.HasSuffix(samples.SamplerName(o), "SequentialSampler") {
-		shuffle = "False"
-	}
-	data := "dataset"
-	if strings.HasSuffix(samples.SamplerName(o), "SubsetRandomSampler") {
-		data = "torch.utils.data.Subset(dataset, indices)"
-	}
-	return fmt.Sprintf(`# %s a share for each rank; it asks the process group which one
-sampler = torch.utils.data.DistributedSampler(%s, shuffle=%s)
-loader = %s
-for epoch in range(epochs):
-    sampler.set_epoch(epoch)`, at, data, shuffle, loader(o))
-}
-
-// share is how an IterableDataset gives each rank its own part: of a library,
-// by what the library has for it.
-func share(at, class string) string {
-	switch module, _, _ := strings.Cut(class, "."); module {
-	case "webdataset", "wids":
-		return fmt.Sprintf("# %s: deal the shards to the ranks\ndataset = webdataset.WebDataset(urls, nodesplitter=webdataset.split_by_node)", at)
-	case "datasets":
-		return fmt.Sprintf(`# %s: Hugging Face deals files to workers, not to ranks
-rank, world = torch.distributed.get_rank(), torch.distributed.get_world_size()
-dataset = datasets.distributed.split_dataset_by_node(dataset, rank=rank, world_size=world)`, at)
-	}
-	return fmt.Sprintf(`# %s: in __iter__ of %s, each rank and worker takes its share
-rank, world = torch.distributed.get_rank(), torch.distributed.get_world_size()
-shard, shards = rank, world
-info = torch.utils.data.get_worker_info()
-if info is not None:
-    shard, shards = rank * info.num_workers + info.id, world * info.num_workers
-for sample in itertools.islice(samples, shard, None, shards):
-    yield sample`, at, samples.ClassName(class))
-}
-
-// loader is how the loader is made with that sampler.
-func loader(o *traces.Loader) string {
-	if samples.GivenBatches(o) {
-		return "DataLoader(dataset, batch_sampler=torch.utils.data.BatchSampler(sampler, batch_size, drop_last=False))"
-	}
-	return "DataLoader(dataset, batch_size=" + strconv.Itoa(int(o.BatchSize)) + ", sampler=sampler)"
 }

@@ -76,17 +76,17 @@ func TestCases(t *testing.T) {
 		says    []string
 	}{
 		{"each reads everything", "", [][]Sample{read(40, 0, 1), read(40, 0, 1)}, Train, opened, "proven",
-			[]string{"Every sample is delivered 2 times: both workers read all of Tracks", "80 samples were delivered, 40 of them different", "40 of 40 (100 %) positions", "2 files: vessel0.npy and vessel1.npy", "info.num_workers"}},
+			[]string{"Every sample is delivered 2 times: both workers read all of Tracks", "80 samples were delivered, 40 of them different", "40 of 40 (100 %) positions", "2 files: vessel0.npy and vessel1.npy", "info.num_workers", "what __iter__ yields now"}},
 		{"all three", "", [][]Sample{read(40, 0, 1), read(40, 0, 1), read(40, 0, 1)}, Train, nil, "proven", []string{"delivered 3 times: all 3 workers"}},
 		{"two of three", "", [][]Sample{read(40, 0, 1), read(40, 0, 1), read(40, 500, 1)}, Train, nil, "proven", []string{"Workers 0 and 1 read the same samples of Tracks"}},
 		{"the first ones were looked at, both came to an end", "", [][]Sample{with(read(80, 0, 1), unlooked(32)), with(read(80, 0, 1), unlooked(32))}, Train, nil, "proven", []string{"32 of 32"}},
-		{"in an order of its own", "", [][]Sample{read(40, 0, 1), read(40, 39, -1)}, Train, nil, "proven", []string{"are among those of worker 1"}},
+		{"in an order of its own", "", [][]Sample{read(40, 0, 1), read(40, 39, -1)}, Train, nil, "proven", []string{"are among those of worker 1", "before it is shuffled", "islice(source,", "not:yields now"}},
 		{"one reads a part of what the other reads", "", [][]Sample{read(12, 8, 1), read(40, 0, 1)}, Train, nil, "proven", []string{"12 of 12"}},
 		{"evaluation", "", [][]Sample{read(40, 0, 1), read(40, 0, 1)}, Eval, nil, "proven", nil},
 
 		{"one file of several", "", [][]Sample{join(read(20, 0, 1), read(12, 100, 1)), join(read(30, 200, 1), read(12, 100, 1))}, Train, nil, "note", []string{"12 samples in a row", "from position 20 of worker 0, and 30 of worker 1"}},
 		{"each reads everything, in an order of its own, a part was looked at", "", [][]Sample{mixed(300, 0, 60, 1), mixed(300, 0, 60, 2), mixed(300, 0, 60, 3)}, Train, nil, "likely",
-			[]string{"All 3 workers read the same samples of Tracks, each in an order of its own", "of 360 samples that were looked at", "36 are expected", "900 samples were delivered, 300 of them different"}},
+			[]string{"All 3 workers read the same samples of Tracks, each in an order of its own", "of 360 samples that were looked at", "36 are expected", "900 samples were delivered, 300 of them different", "before it is shuffled"}},
 		{"a share each, mixed", "", [][]Sample{mixed(300, 0, 60, 1), mixed(300, 300, 60, 2)}, Train, nil, "clean", nil},
 		{"a share each, mixed, hardly looked at", "", [][]Sample{mixed(300, 0, 32, 1), mixed(300, 300, 32, 2)}, Train, nil, "cannot-tell", []string{"too few samples", "--digest full"}},
 		{"a share each, of rows that come several times", "", [][]Sample{with(mixed(300, 0, 60, 1), func(i int, s *Sample) {

@@ -54,7 +54,7 @@ func (v *verdict) finding() finding.Finding {
 	if told := v.ledger.ToldContents(); told != "" {
 		f.Evidence = append(f.Evidence, finding.Evidence{Text: duplicate.Upper(told) + "."})
 	}
-	f.Fix = fix(l.At(), l.First().Dataset)
+	f.Fix = fix(l.At(), l.First().Dataset, s.ordered())
 	f.NotABugIf = "each worker is meant to read all of the data, and what it does with them differs (other crops of the same images), or the data themselves hold these samples several times."
 	return f
 }
@@ -143,7 +143,14 @@ func (v *verdict) files(s *shared) (finding.Evidence, bool) {
 	return e, true
 }
 
-func fix(at, class string) string {
+// ordered tells whether all of them read the same in one order.
+func (s *shared) ordered() bool {
+	return !slices.ContainsFunc(s.pairs, func(t *samples.Twins) bool {
+		return t.Anywhere || t.Scattered || t.Partly && t.First != t.FirstOfB
+	})
+}
+
+func fix(at, class string, ordered bool) string {
 	switch module, _, _ := strings.Cut(class, "."); module {
 	case "webdataset", "wids":
 		return fmt.Sprintf(`# %s: deal the shards to the workers (and to the ranks)
@@ -155,6 +162,13 @@ dataset = dataset.to_iterable_dataset(num_shards=num_workers)  # of a map-style 
 	name := samples.ClassName(class)
 	if strings.HasPrefix(class, "accelerate.") { // its IterableDatasetShard deals to ranks only, and holds the program's dataset
 		name = "your dataset"
+	}
+	if !ordered {
+		return fmt.Sprintf(`# %s: in __iter__ of %s, each worker takes its share of what it goes through, before it is shuffled or skipped:
+# every n-th of two different orders are no shares
+info = torch.utils.data.get_worker_info()
+share = source if info is None else itertools.islice(source, info.id, None, info.num_workers)  # source: the files, lines or rows that __iter__ goes through, in one order for all workers
+# and share in the place of source`, at, name)
 	}
 	return fmt.Sprintf(`# %s: in __iter__ of %s, each worker takes its share
 info = torch.utils.data.get_worker_info()

@@ -52,6 +52,34 @@ func alternate(train, eval []Sample) func(*Run) {
 	}
 }
 
+// splits is two ranks that train on halves of 0 to 60 and the first 20 again, the
+// first of which evaluates some. op: "ddp", "alone" (a group for each), or none.
+func splits(op string, eval []int64) func(*Run) {
+	return func(r *Run) {
+		var ranks [2]*Process
+		for rank := range ranks {
+			ranks[rank] = r.Process(rank, 2)
+			switch op {
+			case "ddp":
+				ranks[rank].Group(op)
+			case "alone":
+				ranks[rank].Group("ddp", int64(rank))
+			}
+		}
+		for rank, p := range ranks {
+			t := p.Serve(Serve{Line: 90, Dataset: subset, Length: -1, Samplers: DistributedSampler})
+			e := p.Serve(Serve{Line: 91, Dataset: subset, Length: -1, Samplers: SequentialSampler})
+			t.Pass(Train, of(1, append(span(0, 20), span(int64(20+20*rank), int64(40+20*rank))...)...))
+			if rank == 0 {
+				e.Pass(Eval, of(1, eval...))
+			}
+		}
+		for _, p := range ranks {
+			r.Add(p.Proc, traces.Memory{Rss: 1})
+		}
+	}
+}
+
 var cases = []struct {
 	name string
 	play func(*Run)
@@ -84,22 +112,39 @@ var cases = []struct {
 		t.Pass(Train, of(1, span(0, 80)...))
 		e.Pass(Pass{}, of(1, span(70, 90)...))
 	}, "proven", nil},
-	{"trained on by the other rank", func(r *Run) {
-		var ranks [2]*Process
-		for rank := range ranks {
-			ranks[rank] = r.Process(rank, 2)
-		}
+	{"trained on by the other rank", splits("ddp", span(50, 70)), "proven",
+		[]string{"10 of 20", "on rank 1", "pass 0 on rank 0", "what it holds back, rank 1 trains on", "one split on all ranks", "seed + rank", "not:DataLoader(train", "not:random_split draw two"}},
+	{"trained on by this rank and the other", splits("ddp", span(10, 80)), "proven", []string{"two calls of random_split", "sampler=torch.utils.data.DistributedSampler(train)"}},
+	{"all of it on the other rank, which this one never met", splits("ddp", span(40, 60)), "note", []string{"error in training", "by other ranks alone"}},
+	{"much of it, and all on the other rank", func(r *Run) {
+		ranks := [2]*Process{r.Process(0, 2), r.Process(1, 2)}
 		for rank, p := range ranks {
+			p.Group("ddp")
 			e, t := two(p)
-			t.Pass(Train, of(1, append(span(0, 20), span(int64(20+20*rank), int64(40+20*rank))...)...))
+			t.Pass(Train, of(1, span(int64(80*rank), int64(80*rank+100))...))
 			if rank == 0 {
-				e.Pass(Eval, of(1, span(50, 70)...))
+				e.Pass(Eval, of(1, span(110, 170)...))
 			}
 		}
 		for _, p := range ranks {
 			r.Add(p.Proc, traces.Memory{Rss: 1})
 		}
-	}, "proven", []string{"10 of 20", "on rank 1", "pass 0 on rank 0"}},
+	}, "proven", []string{"60 of 60", "what it holds back, rank 1 trains on"}},
+	{"a fold or a trial on each rank, whose gradients are their own", splits("", span(50, 70)), "cannot-tell", []string{"this model or one of their own"}},
+	{"a fold or a trial on each rank, in a group of its own", func(r *Run) {
+		splits("alone", span(50, 70))(r)
+	}, "clean", []string{"none of 20"}},
+	{"Lightning's rehearsal of the whole of a small set, before the loader that trains is made", func(r *Run) {
+		p := r.Process(-1, 0)
+		e := p.Serve(Serve{Line: 91, Dataset: subset, Length: -1, Samplers: SequentialSampler,
+			Stack: "/home/me/proj/train.py:91\n/usr/lib/python3/dist-packages/pytorch_lightning/loops/evaluation_loop.py:191"})
+		e.Pass(Eval, of(1, span(60, 68)...))
+		t := p.Serve(Serve{Line: 90, Dataset: subset, Length: -1})
+		for range 2 {
+			t.Pass(Train, of(1, span(0, 64)...))
+			e.Pass(Eval, of(1, span(60, 68)...))
+		}
+	}, "proven", []string{"4 of 8"}},
 
 	{"one dataset that gives other parts of an index when it is told that it evaluates", alternate(of(1, span(0, 80)...), as("part", of(1, span(60, 100)...))), "cannot-tell",
 		[]string{"20 of 40 (50 %) at indices that were trained on", "another sample"}},
@@ -208,6 +253,7 @@ var cases = []struct {
 		var ranks [2]*Process
 		for rank := range ranks {
 			ranks[rank] = r.Process(rank, 2)
+			ranks[rank].Group("ddp")
 		}
 		for rank, p := range ranks {
 			e, t := two(p)

@@ -38,11 +38,7 @@ func (v *verdict) finding() finding.Finding {
 	if told := v.ledger.Told(); told != "" {
 		f.Evidence = append(f.Evidence, finding.Evidence{Text: duplicate.Upper(told) + "."})
 	}
-	f.Fix = fmt.Sprintf(`# one split, made once, for %s and %s
-generator = torch.Generator().manual_seed(0)
-train, val = torch.utils.data.random_split(dataset, [len(dataset) - n_val, n_val], generator=generator)
-train_loader = DataLoader(train, batch_size=%s, shuffle=True)
-val_loader = DataLoader(val, batch_size=%s)`, train.Loader.At(), l.At(), size(train), size(e.pass))
+	f.Fix = e.fix(train)
 	f.NotABugIf = "what was trained on is meant to be evaluated too, and this number is not read as an error on new samples."
 	if f.Certainty == finding.Likely && e.other() {
 		f.NotABugIf = "the dataset gives something else at an index when it evaluates than when it trains (what comes after, not an augmentation); or " + f.NotABugIf
@@ -55,6 +51,31 @@ val_loader = DataLoader(val, batch_size=%s)`, train.Loader.At(), l.At(), size(tr
 		f.Title = "All samples that were trained on are evaluated, and others"
 	}
 	return f
+}
+
+// fix is one split: across ranks with loaders and samplers as they are.
+func (e *evaluation) fix(train *samples.Pass) string {
+	where := train.Loader.At()
+	if at := e.pass.Loader.At(); at != where {
+		where += " and " + at
+	}
+	if e.across() {
+		return fmt.Sprintf(`# for %s: one split on all ranks, by a generator of its own, with one seed (random_split draws from torch's, which seed + rank sets apart)
+train, val = torch.utils.data.random_split(dataset, [len(dataset) - n_val, n_val], generator=torch.Generator().manual_seed(0))`, where)
+	}
+	return fmt.Sprintf(`# one split, made once, for %s
+generator = torch.Generator().manual_seed(0)
+train, val = torch.utils.data.random_split(dataset, [len(dataset) - n_val, n_val], generator=generator)
+train_loader = DataLoader(train, batch_size=%s, %s)
+val_loader = DataLoader(val, batch_size=%s)`, where, size(train), dealt(train), size(e.pass))
+}
+
+// dealt is how the training loader hands out a part of the split.
+func dealt(train *samples.Pass) string {
+	if samples.ContractOf(train.Object) == samples.Distributed {
+		return "sampler=torch.utils.data.DistributedSampler(train)"
+	}
+	return "shuffle=True"
 }
 
 func size(p *samples.Pass) string {
@@ -99,6 +120,9 @@ const subset = "torch.utils.data.dataset.Subset"
 func (e *evaluation) cause(train *samples.Pass) string {
 	a, b := train.Object.Dataset, e.pass.Object.Dataset
 	switch {
+	case e.across():
+		here, there := e.pass.Loader.Rank(), train.Loader.Rank()
+		return fmt.Sprintf("Rank %d trains on none of them itself: what it holds back, rank %d trains on. Each rank has divided the samples in a way of its own, and the gradients of both make one model.", here, there)
 	case a == subset && b == subset:
 		return "Both loaders are over a Subset of one and the same dataset object, and these were not made by one split: two calls of random_split draw two different ones."
 	case train.Object.DatasetID == e.pass.Object.DatasetID && train.Object.DatasetID != 0:

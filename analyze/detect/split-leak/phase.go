@@ -3,6 +3,7 @@ package leak
 import (
 	"cmp"
 	"math"
+	"regexp"
 	"slices"
 
 	"github.com/dptrace/dptrace/analyze/samples"
@@ -18,6 +19,7 @@ type evaluation struct {
 
 	samples int // different ones that it was given
 	trained int // different ones of its dataset that were trained on
+	own     int // of these, on the rank that evaluates
 	leaked  []leaked
 	left    int  // of the other samples, those that were trained on in before
 	alike   int  // leaked samples that had the same content in training, of those that were compared
@@ -25,12 +27,14 @@ type evaluation struct {
 	twins   bool // a dataset like its own, but another object, is trained on
 	shares  bool // a dataset of its own samples is trained on
 	unsure  bool // another rank trains on a dataset that is not known to be the same
+	foreign bool // another rank trains, and is not known to train the same model
 }
 
 // leaked is a sample that was trained on before.
 type leaked struct {
 	index         int64
 	eval, trained samples.Given
+	own           bool // the rank that evaluates it trained on it
 }
 
 // mostEvaluations of each loader object are judged: one tells of a split as well
@@ -64,7 +68,10 @@ func evaluations(t *timeline.Timeline, j *samples.Judged) []*evaluation {
 				if slices.Contains(rest, q.Pass) {
 					e.before = append(e.before, q)
 				}
-				switch in, sure := phase.has(q.Pass, p, j); {
+				in, sure := phase.has(q.Pass, p, j)
+				switch {
+				case in && !oneModel(t, q.Loader.Process, process):
+					e.foreign = e.foreign || t.Relation(q.Loader.Process, process) != timeline.Apart
 				case in && sure > samples.Unknown:
 					e.phase = append(e.phase, q)
 				case in:
@@ -77,6 +84,21 @@ func evaluations(t *timeline.Timeline, j *samples.Judged) []*evaluation {
 	}
 	count(j, all, numbers)
 	return all
+}
+
+// across tells whether only other ranks trained on what this one evaluates.
+func (e *evaluation) across() bool {
+	return len(e.leaked) > 0 && !slices.ContainsFunc(e.leaked, func(x leaked) bool { return x.own })
+}
+
+// enoughMissed of what is evaluated would have been on the evaluating rank as
+// well if that had a share of it like of everything: e^-20 is the chance of none.
+const enoughMissed = 20
+
+// heldBack tells whether the rank that evaluates keeps its samples from its own
+// training, and only from that: no look at the error in training.
+func (e *evaluation) heldBack() bool {
+	return e.across() && len(e.leaked)*e.own >= enoughMissed*e.trained
 }
 
 // phase is the passes of one process in which was trained what is evaluated.
@@ -131,12 +153,20 @@ func phaseOf(e *samples.Pass, process *timeline.Process) (block, rest phase) {
 // hard examples, queries of active learning.
 func firstEvaluation(l *timeline.Loader) int64 {
 	for _, p := range l.Passes {
-		if p.Delivered > 0 && !p.Abandoned && p.Role != timeline.Train {
+		if p.Delivered > 0 && !p.Abandoned && p.Role != timeline.Train && !rehearsal(p) {
 			return p.Begin
 		}
 	}
 	return math.MaxInt64
 }
+
+// rehearsal tells whether a pass is that of Lightning before training: its Trainer
+// makes the loader that trains only after it, whatever it brought.
+func rehearsal(p *timeline.Pass) bool {
+	return !p.Stepped() && lightning.MatchString(p.Made().Stack)
+}
+
+var lightning = regexp.MustCompile(`(?m)-packages/(pytorch_lightning|lightning/pytorch)/loops/([a-z]+/)*evaluation_loop\.py:\d+$`)
 
 // has tells whether a pass is of the phase of an evaluation, in its process or
 // on another rank, and how sure it is that their datasets are one.
@@ -154,6 +184,13 @@ func (ph phase) has(p *timeline.Pass, e *samples.Pass, j *samples.Judged) (bool,
 		}
 	}
 	return false, 0
+}
+
+// oneModel tells whether two processes are known to train one model: ranks whose
+// gradients are reduced together. Others may be an ensemble, folds, trials, with
+// a split for each.
+func oneModel(t *timeline.Timeline, a, b *timeline.Process) bool {
+	return a == b || t.Relation(a, b) == timeline.DataParallel
 }
 
 // twin tells whether two passes are over two dataset objects of one class and
@@ -178,7 +215,7 @@ func count(j *samples.Judged, all []*evaluation, numbers map[*samples.Pass]int) 
 	}
 	type seen struct {
 		eval, trained *samples.Given
-		before        bool
+		own, before   bool
 	}
 	found := map[*evaluation]seen{}
 	datasets := map[*evaluation][2]map[int]bool{} // evaluated, trained on
@@ -192,12 +229,13 @@ func count(j *samples.Judged, all []*evaluation, numbers map[*samples.Pass]int) 
 			for _, e := range of[g.Pass] {
 				s := found[e]
 				switch {
-				case g.Pass == e.number && s.eval == nil:
+				case g.Pass != e.number:
+					s.own = s.own || j.Passes[g.Pass].Loader.Process == e.pass.Loader.Process
+					if s.trained == nil {
+						s.trained = g
+					}
+				case s.eval == nil:
 					s.eval = g
-				case g.Pass != e.number && s.trained == nil:
-					s.trained = g
-				default:
-					continue
 				}
 				found[e] = s
 			}
@@ -214,10 +252,13 @@ func count(j *samples.Judged, all []*evaluation, numbers map[*samples.Pass]int) 
 			}
 			if s.trained != nil {
 				e.trained++
+				if s.own {
+					e.own++
+				}
 				datasets[e][1][origin.Dataset] = true
 			}
 			if s.eval != nil && s.trained != nil {
-				e.leaked = append(e.leaked, leaked{origin.Index, *s.eval, *s.trained})
+				e.leaked = append(e.leaked, leaked{origin.Index, *s.eval, *s.trained, s.own})
 			} else if s.eval != nil && s.before {
 				e.left++
 			}

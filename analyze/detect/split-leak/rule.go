@@ -75,14 +75,15 @@ func (v *verdict) choose() {
 //
 // All that is evaluated was trained on: that is how one looks at the error in
 // training. All that was trained on is evaluated, and more: predictions for
-// everything there is.
+// everything there is. What a rank holds back from its own training alone is
+// neither.
 func (v *verdict) certainty(e *evaluation) finding.Certainty {
 	switch {
 	case len(e.leaked) == 0:
 		return 0
 	case v.moved(e):
 		return 0
-	case len(e.leaked) == e.samples, len(e.leaked) == e.trained:
+	case len(e.leaked) == e.samples && !e.heldBack(), len(e.leaked) == e.trained:
 		return finding.Note
 	case e.other() && v.ledger.Fixed(e.pass.Loader): // its training draws random numbers: the same samples, augmented, or others
 		return finding.Likely
@@ -107,7 +108,7 @@ func (v *verdict) check() finding.Check {
 	c := finding.Check{Rule: id, Loader: v.ranks.ID(), Status: finding.CannotTell}
 	gap := v.ranks.Distinct(func(l *timeline.Loader) string { return v.Losses(l, samples.Tables) })
 	role := v.ranks.Role()
-	n, judged, of, left, apart, unsure := 0, 0, 0, 0, false, false
+	n, judged, of, left, apart, unsure, foreign := 0, 0, 0, 0, false, false, false
 	var moved *evaluation
 	for _, e := range v.evals {
 		if e.left > left {
@@ -122,6 +123,7 @@ func (v *verdict) check() finding.Check {
 		n = max(n, e.samples)
 		judged++
 		unsure = unsure || e.unsure
+		foreign = foreign || e.foreign
 		apart = apart || e.twins || !e.shares
 	}
 	switch {
@@ -129,6 +131,8 @@ func (v *verdict) check() finding.Check {
 		c.Status, c.Reason = finding.Found, fmt.Sprintf("%s of pass %d were trained on", samples.Share(len(v.worst.leaked), v.worst.samples), v.worst.pass.Number)
 	case gap != "":
 		c.Reason = gap
+	case v.worst != nil && len(v.worst.leaked) == v.worst.samples && v.worst.across():
+		c.Reason = "all that it evaluates is trained on, by other ranks alone: the error in training, or what this rank holds back"
 	case v.worst != nil && len(v.worst.leaked) == v.worst.samples:
 		c.Status, c.Reason = finding.Clean, "all that it evaluates is trained on: it looks at the error in training"
 	case v.worst != nil:
@@ -152,6 +156,8 @@ func (v *verdict) check() finding.Check {
 		c.Reason = "training has a dataset object of its own: whether some of its samples are the same is not known"
 	case unsure:
 		c.Reason = "other ranks trained as well: whether their datasets hold the same samples at the same indices is not known"
+	case foreign:
+		c.Reason = "other ranks trained as well: whether they train this model or one of their own is not known"
 	default:
 		c.Status, c.Reason = finding.Clean, fmt.Sprintf("none of %s samples was trained on before, in %s", duplicate.Number(int64(n*v.ledger.Scale())), finding.Count(judged, "evaluation"))
 		if told := v.ledger.Told(); told != "" {

@@ -116,28 +116,3 @@ func at(l *timeline.Loader, r *traces.Attribute) string {
 	}
 	return ", which is set at " + timeline.Place(l.Process.Cwd, r.File, r.Line)
 }
-
-func (s *stale) fix() string {
-	r := &s.Parent[0]
-	name := last(s.Path)
-	where := r.File
-	if where != "" {
-		where = timeline.Place(s.loader.Process.Cwd, r.File, r.Line)
-	} else {
-		where = "where " + name + " is set first"
-	}
-	kind := map[string]string{"int": "torch.int64", "float": "torch.float64", "bool": "torch.bool"}[strings.TrimPrefix(r.Class, "builtins.")]
-	if kind == "" {
-		return fmt.Sprintf("# %s: start the workers anew for each pass, so that they see the value that is set before it\nDataLoader(..., persistent_workers=False)", s.loader.At())
-	}
-	read := map[string]string{"torch.int64": "int", "torch.float64": "float", "torch.bool": "bool"}[kind]
-	return fmt.Sprintf(`# %s: in shared memory, where the workers see what the training sets
-self.%s = torch.zeros((), dtype=%s).share_memory_()
-self.%s.fill_(%s)
-# where it is set between the passes
-%s.fill_(value)  # instead of = value
-# where it is read, in __getitem__
-%s = %s(self.%s)
-# or, at %s, workers that are started anew for each pass
-DataLoader(..., persistent_workers=False)`, where, name, kind, name, r.Value, s.Path, name, read, name, s.loader.At())
-}

@@ -6,6 +6,7 @@ package stale
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/dptrace/dptrace/analyze/contents"
 	"github.com/dptrace/dptrace/analyze/deliveries"
@@ -104,6 +105,11 @@ func (v *verdict) object(l *timeline.Loader, o *traces.Loader) {
 		return
 	}
 	v.compared = max(v.compared, len(passes))
+	for _, r := range v.c.Renewed(l, o.Loader) {
+		if r.Pass > passes[0].Recorded && r.Read != "no" {
+			v.undecided = append(v.undecided, fmt.Sprintf("%s (%s) was changed in the training process before pass %d: whether the workers have it is not in the trace", r.Path, strings.TrimPrefix(r.Class, "builtins."), r.Pass))
+		}
+	}
 	scalars, full := v.c.Scalars(v.Timeline, l, o.Loader)
 	if full {
 		v.undecided = append(v.undecided, "more values changed than are kept")
@@ -201,7 +207,7 @@ func (v *verdict) check() finding.Check {
 	case len(v.stale) > 0:
 		c.Status, c.Reason = finding.Clean, "no more than a note on "+v.stale[0].Path
 	default:
-		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%d passes, and no plain value of the dataset, its transforms or the collate function changed in the training process alone", v.compared)
+		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%d passes, and nothing that was compared of the dataset, its transforms or the collate function changed in the training process alone", v.compared)
 	}
 	return c
 }

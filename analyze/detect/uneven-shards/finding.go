@@ -103,7 +103,7 @@ shard, shards = rank, world
 info = torch.utils.data.get_worker_info()
 if info is not None:
     shard, shards = rank * info.num_workers + info.id, world * info.num_workers
-even = len(samples) // shards * shards  # as many for each: what is left over is not used
+even = len(samples) // shards * shards  # samples: all there are, on every rank and worker; what is left over is not used
 for sample in itertools.islice(samples, shard, even, shards):
     yield sample`, l.At(), o.Dataset)
 	}

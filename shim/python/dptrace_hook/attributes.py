@@ -11,11 +11,12 @@ import sys
 import types
 from itertools import islice
 
-from . import contents, discover, identity, named, ring
+from . import briefs, contents, discover, identity, named, ring
 from .ring import mono
 
 MAX_OBJECTS = 400
 MAX_SCALARS = 64
+MAX_OTHERS = 64  # containers, arrays and objects of which it is told that they are others than before
 MAX_ITEMS = 64  # of a container
 MAX_KEYS = 16  # of a dictionary whose items are told of as if they were attributes
 MAX_TEXT = 64  # bytes of a value
@@ -39,6 +40,7 @@ class Walk:
         self.wanted, self.most = wanted, most
         self.found, self.seen, self.queue = [], set(), []
         self.owners, self.functions = {}, []  # id of a class -> the class; functions that lie on the way
+        self.others = []  # attributes that are not to be told of
 
     def run(self, roots):
         for path, obj in roots:
@@ -55,7 +57,10 @@ class Walk:
             self.queue.append((obj, path))
 
     def tell(self, value, path, owner, name):
-        if len(self.found) < self.most and self.wanted(value):
+        if not self.wanted(value):
+            if len(self.others) < MAX_OTHERS:
+                self.others.append(Attribute(path, owner, name, value))
+        elif len(self.found) < self.most:
             self.found.append(Attribute(path, owner, name, value))
 
     def visit(self, obj, cls, path):
@@ -153,6 +158,7 @@ class Told:
 
     def __init__(self):
         self.values = {}  # path -> (class, value)
+        self.briefs = {}  # path -> what it held, in the main process
         self.named = None
 
     def changes(self, when, at, dataset, collate):
@@ -165,14 +171,30 @@ class Told:
             if self.values.get(a.path) != told:
                 rows.append((a, told))
         gone = [path for path in self.values if path not in now]
+        renewed = self.renewed(walk, found, dataset) if when == "iter" else []
         self.values = now
-        if rows and self.named is None:
+        if (rows or renewed) and self.named is None:
             self.named = named.Named(walk.owners.values(), walk.functions, type(dataset))
         write = _Writer(when, at)
         for a, told in rows:
             write.row(a, {"class": "builtins." + told[0], "value": told[1], "read": self.named.read(a.name)})
         for path in gone:
             write.row(Attribute(path, None, "", None), {"class": "", "value": ""})
+        for a in renewed:
+            write.row(a, {"class": discover.name(type(a.value)), "value": "", "items": briefs.length(a.value), "read": self.named.read(a.name)})
+
+    def renewed(self, walk, found, dataset):
+        """Attributes that are no scalars, or were none, and hold something else than as the pass before began."""
+        briefed, changed = {}, []
+        others = [Attribute("dataset", None, "", dataset)] if type(dataset) in _PLAIN else []
+        for a in others + walk.others:
+            briefed[a.path] = digest = briefs.digest(a.value)
+            before = self.briefs.get(a.path, digest)
+            if before != digest and None not in (before, digest) or a.path in self.values:
+                changed.append(a)
+        changed += [a for a in found if a.path in self.briefs]
+        self.briefs = briefed
+        return changed
 
 
 class _Writer:

@@ -7,7 +7,7 @@ import struct
 import sys
 from itertools import repeat
 
-from . import guard, ring, sample
+from . import guard, overlaps, ring, sample
 from .ring import mono
 
 FIRST = 32  # samples of each worker and pass that are read whole
@@ -76,13 +76,14 @@ class Budget:
 
 
 class Digests:
-    __slots__ = ("budget", "full", "position", "room", "fetched", "spent")
+    __slots__ = ("budget", "full", "position", "room", "fetched", "spent", "windows")
 
     def __init__(self, budget, full):
         self.budget, self.full = budget, full
         self.position = 0  # of the next sample
         self.room = FIRST_BYTES
         self.fetched = self.spent = 0  # ns of fetches, of digests of the first samples
+        self.windows = None
 
     def pass_over(self, asked, n):
         """True if none of a fetch's n samples is chosen, as is usual, where that can be told at once. int.__and__ itself
@@ -131,6 +132,8 @@ class Digests:
             rows = [(k, sample.read(samples[k], _EVERYTHING)) for k in range(n)]
         elif first < FIRST:
             rows = self.wholes(samples, min(n, FIRST - first), fetching)
+        if indices is not None and first < FIRST and len(rows) > 1:
+            rows = self.marked(samples, rows[:FIRST], indices) + rows[FIRST:]
         chosen = self.chosen(first, len(rows), n, indices)
         if chosen:
             t0 = mono()
@@ -155,6 +158,18 @@ class Digests:
         self.spent += spent
         budget.spent += spent
         return rows
+
+    def marked(self, samples, rows, indices):
+        """Tells of those that go on where the sample before them in the dataset began."""
+        if self.windows is None:
+            self.windows = overlaps.Windows()
+        t0, marked = mono(), rows[:1]
+        for k, read in rows[1:]:
+            if read[0] and indices[k] == indices[k - 1] + 1 and self.windows.follows(samples[k - 1], samples[k]):
+                read = (read[0] | sample.FOLLOWS,) + read[1:]
+            marked.append((k, read))
+        self.spent += mono() - t0
+        return marked
 
     def chosen(self, first, at, n, indices):
         mask = self.budget.mask

@@ -17,7 +17,7 @@ MAX_COPY = 32 << 20  # bytes: an array that is not contiguous is copied to be re
 MAX_DEPTH = 6
 MAX_LEAVES = 256
 PACKED = 16  # a list of more numbers than this is one leaf
-ALL, SOME, LITTLE, STRINGS, INTEGERS, LEFT = 1, 2, 4, 8, 16, 32  # kinds of PROTOCOL.md
+ALL, SOME, LITTLE, STRINGS, INTEGERS, LEFT, FOLLOWS = 1, 2, 4, 8, 16, 32, 64  # kinds of PROTOCOL.md
 _NONE = bytes(16)
 _SIZES = {1: "bool uint8 int8 float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz", 2: "int16 uint16 float16 bfloat16",
           4: "int32 uint32 float32", 8: "int64 uint64 float64 complex64", 16: "complex128"}  # of torch's types, by bytes

@@ -82,6 +82,42 @@ class Persistent(HookTest):
         self.assertEqual(values, [("dataset.transform", "weak"), ("dataset.other", "<lambda>"), ("dataset.transform", "strong"), ("dataset.other", "<lambda>")])
         self.assertEqual([(a.path, a.value) for a in workers[0] if a.path == "dataset.transform"], [("dataset.transform", "weak")])
 
+    RENEWED = """
+    import numpy as np
+    class Rows(Dataset):
+        def __len__(self):
+            return 8
+        def __getitem__(self, i):
+            return torch.ones(2) * self.rows[0]
+    data = Rows()
+    data.rows, data.grown, data.written, data.filled, data.path, data.of = list(range(20)), {"a": [1]}, np.zeros(3000), torch.zeros(9), "x" * 80, Jitter()
+    data.names, data.steps, data.shared, data.none, data.mode, data.kept = ["%d.png" % i for i in range(500)], [scale], torch.zeros(3).share_memory_(), None, "all", [Jitter(), {"a": 1}]
+    def change(n):
+        if n == 1:
+            data.rows, data.none, data.kept = list(range(20)), [4], [Jitter(), {"a": 1}]
+            data.grown["b"] = 2
+            data.shared[0] = 1
+        elif n == 2:
+            data.rows = list(range(1, 21))
+            data.filled[3] = 1
+            data.written += 1
+            data.names = data.names[::-1]
+            data.steps[0] = weigh
+            data.of = Compose([])
+            data.mode, data.path = {1}, 5
+            data.later = []
+    passes(DataLoader(data, batch_size=4, num_workers=1, persistent_workers=True), change)
+"""
+
+    def test_renewed(self):
+        told, workers = self.record(self.RENEWED)
+        found = [(a.pass_, a.path, vars(a)["class"].split(".")[-1], a.items, a.read) for a in told if hasattr(a, "items")]
+        self.assertEqual(sorted(found), sorted([
+            (1, "dataset.none", "list", 1, "no"), (1, "dataset.grown", "dict", 2, "no"),
+            (2, "dataset.rows", "list", 20, "yes"), (2, "dataset.filled", "Tensor", 9, "no"), (2, "dataset.written", "ndarray", 3000, "no"), (2, "dataset.names", "list", 500, "no"),
+            (2, "dataset.steps", "list", 1, "no"), (2, "dataset.of", "Compose", 0, "no"), (2, "dataset.mode", "set", 1, "no"), (2, "dataset.path", "int", 0, "no")]))
+        self.assertEqual([a for a in workers[0] if hasattr(a, "items")], [])
+
     CHANGES = """
     data = Held()
     def change(n):
