@@ -84,6 +84,7 @@ class FailOpen(HookTest):
 
     def test_a_full_ring_drops_counts_and_goes_on(self):
         self.session(ring=4096)
+        self.change("ring", "GONE_NS = 1 << 62\n")  # nobody looks here, and a busy machine takes its time
         plain, hooked = self.run_program(TRAIN, hooked=False), self.run_program(TRAIN)
         self.assertEqual(hooked, plain)
         main = self.main_ring()
