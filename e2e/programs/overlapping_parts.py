@@ -49,8 +49,7 @@ def loaders(dataset):
     if way == "agreed":
         train, val = random_split(dataset, [80, n_val], generator=torch.Generator().manual_seed(0))
     else:
-        # FIX line generator =
-        train, val = random_split(dataset, [80, n_val])  # FIX line random_split
+        train, val = random_split(dataset, [80, n_val])  # FIX line random_split(dataset
     return (DataLoader(train, batch_size=10, sampler=DistributedSampler(train), num_workers=1),
             DataLoader(val, batch_size=20, sampler=DistributedSampler(val, shuffle=False)))
 

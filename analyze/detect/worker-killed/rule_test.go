@@ -255,6 +255,21 @@ var cases = []struct {
 		s.exit(0, 0, "yes")
 		s.End("1")
 	}, "proven|SystemExit at data.py:12, exit code 3|(sample 10)|At data.py:12: raise an Exception|batch 5 (samples 10, 11) and had not", ""},
+	{"sys.exit in a fetch, and the parent finds it still alive", "hook", func(s *scene) {
+		s.Add(3, traces.Exception{Worker: 1, Batch: 5, Stage: "fetch", Sample: 10, Type: "SystemExit", Message: "3", File: "/home/me/data.py", Line: 12, Func: "__getitem__"})
+		s.complaint("next", "[Errno 2] No such file or directory")
+		s.exit(1, 3, "yes")
+		s.exit(0, 0, "yes")
+		s.End("1")
+	}, "proven|SystemExit at data.py:12, exit code 3", ""},
+	{"a handler's sys.exit in a fetch, as the parent asks by SIGTERM", "hook", func(s *scene) {
+		s.Add(1, traces.Pass{Loader: 1, Phase: "end", End: "dropped", Delivered: 4})
+		s.Wait(second)
+		s.Add(3, traces.Exception{Worker: 1, Batch: 5, Stage: "fetch", Sample: 10, Type: "SystemExit", Message: "3", File: "/home/me/data.py", Line: 12, Func: "__getitem__"})
+		s.exit(1, 3, "yes")
+		s.exit(0, 0, "yes")
+		s.End("0")
+	}, "clean", ""},
 	{"sys.exit in a fetch, and the parent does not tell", "hook", func(s *scene) {
 		s.Add(3, traces.Exception{Worker: 1, Batch: 5, Stage: "fetch", Sample: 10, Type: "SystemExit", Message: "3", File: "/home/me/data.py", Line: 12, Func: "__getitem__"})
 		s.End("1")

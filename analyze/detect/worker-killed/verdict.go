@@ -29,7 +29,7 @@ func verdict(t *timeline.Timeline, life *timeline.Life) (*death, string) {
 		return nil, unseen(t, life)
 	case known && end.Code == 0 && end.Signal == 0 && len(life.Named) == 0:
 		return nil, ""
-	case life.Exit != nil && life.Exit.Asked == "yes", outlived(life, end):
+	case life.Exit != nil && life.Exit.Asked == "yes" && !quitFirst(life), outlived(life, end):
 		return nil, ""
 	}
 	p := life.Process
@@ -75,6 +75,17 @@ func quit(p *timeline.Process) *traces.Exception {
 	return nil
 }
 
+// quitFirst tells whether the worker was ending already when its loop broke off.
+// Until it is gone its parent finds it alive, and asks it to stop.
+func quitFirst(life *timeline.Life) bool {
+	q := quit(life.Process)
+	if q == nil {
+		return false
+	}
+	w := life.At(q.TsNS)
+	return w != nil && q.TsNS <= w.Pass.Open
+}
+
 // unseen says why an unknown end is one that matters; "" if it does not: all
 // batches of its last pass came.
 func unseen(t *timeline.Timeline, life *timeline.Life) string {
@@ -98,7 +109,7 @@ func outlived(life *timeline.Life, end timeline.Death) bool {
 // "no", or "unknown".
 func asked(d *death) string {
 	life := d.life
-	if life.Exit != nil && life.Exit.Asked == "no" || len(life.Named) > 0 {
+	if life.Exit != nil && life.Exit.Asked == "no" || len(life.Named) > 0 || quitFirst(life) {
 		return "no"
 	}
 	if !d.Exact {

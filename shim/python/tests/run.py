@@ -8,6 +8,7 @@ The last line is "N passed, N failed"; what was skipped is said before it.
 import argparse
 import os
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -76,6 +77,8 @@ def main():
     parser.add_argument("--from", dest="to_do", type=int, help=argparse.SUPPRESS)  # a pipe with the numbers of the tests
     options = parser.parse_args()
     tests = chosen(options.names)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a shell's background: then no program would see Ctrl-C
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if options.to_do is not None:
         passed, failed = run(taken(tests, options.to_do), options.verbose)
     elif len(tests) < 2 * options.jobs:
