@@ -4,8 +4,8 @@ It is a file on disk, not a socket or a pipe: a store into a mapping neither blo
 survives the death of this process. The file is fully allocated when it is made, so a full disk is an error then and
 never a SIGBUS later. Nothing here waits for the recorder: what finds no room is dropped and counted.
 
-What one batch brings is written together, at the end of the call that brought it and before the program goes on: alone, a
-record costs twice as much as among others.
+What one batch brings is written together, at the end of the call that brought it and before the program goes on: nothing
+may be held back while the program runs, which can be killed there.
 """
 import mmap
 import os
