@@ -5,7 +5,6 @@ time: see Budget. Contents are read by sample.py.
 """
 import struct
 import sys
-from itertools import repeat
 
 from . import guard, overlaps, ring, sample
 from .ring import mono
@@ -23,7 +22,6 @@ SURELY_NS, SURELY_BYTE_NS = 20000, 4  # no sample, and no byte of one that is re
 MAX_POWER = 40
 MAX_SAMPLES = 512  # in a record
 _EVERYTHING = 1 << 62
-_and = int.__and__
 _DIGEST = struct.Struct("<IIiIIHH")
 
 _budgets = {}  # loader -> Budget, of loaders without workers
@@ -51,12 +49,11 @@ def of_pass(loader, serving):
 class Budget:
     """Of one loader in one process: how many samples are digested once the first are through. Those whose position or
     index is a multiple of 2^power: so workers and passes that know nothing of one another take the same ones."""
-    __slots__ = ("fetched", "samples", "spent", "each", "power", "mask")
+    __slots__ = ("fetched", "samples", "spent", "each", "power")
 
     def __init__(self):
         self.fetched = self.samples = self.spent = self.power = 0  # ns, number, ns
         self.each = GUESS_NS  # for a sample that is digested, of late
-        self.mask = 0  # positions or indices without these bits are chosen
 
     def fetch(self, ns, samples):
         """Another fetch is over. Down by one power only where there is room to spare, so that it stays the same."""
@@ -67,7 +64,6 @@ class Budget:
             self.power += 1
         if self.power and self.fetched << self.power > 3 * cost:
             self.power -= 1
-        self.mask = 0 if self.spent < FREE_NS else (1 << self.power) - 1
 
     def took(self, ns, samples):
         new = min(ns // samples, 4 * self.each)
@@ -85,23 +81,6 @@ class Digests:
         self.fetched = self.spent = 0  # ns of fetches, of digests of the first samples
         self.windows = None
 
-    def pass_over(self, asked, n):
-        """True if none of a fetch's n samples is chosen, as is usual, where that can be told at once. int.__and__ itself
-        refuses what is no int: nothing of the program's is called."""
-        mask = self.budget.mask
-        if not mask or self.full or self.position < FIRST or type(asked) is not list or len(asked) != n:
-            return False
-        try:
-            if asked[0] is None:
-                if -self.position & mask < n:
-                    return False
-            elif 0 in map(_and, asked, repeat(mask)):
-                return False
-        except TypeError:  # integers of NumPy's
-            return False
-        self.position += n
-        return True
-
     def look(self, window, data, t0):
         """The window's fetch has given `data`, at t0."""
         global _failed
@@ -114,6 +93,10 @@ class Digests:
                 raise
         finally:
             ring.ring.hook_ns += mono() - t0
+
+    def fetch(self, ns, samples):
+        self.fetched += ns
+        self.budget.fetch(ns, samples)
 
     def take(self, window, asked, data, fetching):
         if not window.batched:
@@ -172,7 +155,7 @@ class Digests:
         return marked
 
     def chosen(self, first, at, n, indices):
-        mask = self.budget.mask
+        mask = 0 if self.budget.spent < FREE_NS else (1 << self.budget.power) - 1
         if indices is None:
             return range(at + (-(first + at) & mask), n, mask + 1)
         return [k for k in range(at, n) if not indices[k] & mask]

@@ -52,12 +52,6 @@ class Found:
         except (KeyError, IndexError):
             return None
 
-    def getter(self):
-        """current(), without a frame of Python's where there is a way; None: it stays."""
-        if type(self).current is not Found.current or (self.holder is not None and not isinstance(self.holder, dict)):
-            return self.current
-        return None if self.holder is None else functools.partial(dict.get, self.holder, self.key)
-
 
 def name(cls):
     module = cls.__module__ if type(cls.__module__) is str else "?"

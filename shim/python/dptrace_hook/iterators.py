@@ -2,7 +2,6 @@
 import struct
 import sys
 import weakref
-from _thread import get_ident
 
 from . import asked, attributes, discover, extents, failures, guard, identity, pickles, ring, slots, steps, windows
 from .ring import mono
@@ -110,7 +109,7 @@ def pass_begins(iterator, loader):
     number = notes["passes"]
     notes["passes"], notes["open"], notes["delivered"] = number + 1, number, 0
     d["_dptrace_at"] = (notes["number"], number)
-    d["_dptrace_notes"], d["_dptrace_arrived"], d["_dptrace_puts"] = notes, {}, []
+    d["_dptrace_notes"], d["_dptrace_arrived"] = notes, {}
     d["_dptrace_of"] = weakref.ref(loader)
     d["_dptrace_ids"] = None if origin is None or type(origin) is identity.Leaf else origin.ids
     epoch = identity.attributes(identity.sampler_of(loader)).get("epoch")
@@ -151,16 +150,6 @@ def worker_ended(iterator, number, code):
                                 "exitcode": code, "asked": d["_dptrace_asked"].get(number, "")})
 
 
-def sent(iterator, d):
-    """Tells of the batches that were sent to workers. That to which no worker was left to take it was not."""
-    puts, info = d["_dptrace_puts"], d.get("_task_info")
-    for batch, index, t0, ns in puts:
-        to = info.get(batch) if info is not None else None
-        if to is not None or batch is not None and batch < d["_send_idx"]:
-            put_indices(d["_dptrace_at"], batch, to[0] if to else -2, index, t0, ns, d["_dptrace_ids"])
-    del puts[:]
-
-
 def put_indices(at, batch, worker, index, t0, ns, ids=None):
     """Integers as they are, in records of at most _PUT_MAX; of anything else its strings, or its types. ids: gives the ids
     of the samples of a loader whose dataset is put together of others."""
@@ -170,9 +159,6 @@ def put_indices(at, batch, worker, index, t0, ns, ids=None):
     elif kind is not list and kind is not tuple:
         index = ()
     types = set(map(type, index))
-    if types == _INT and ids is None and len(index) <= _PUT_MAX:
-        ring.ring.held.append((ring.PUT, t0, get_ident(), _integers, (at, batch, worker, ns, tuple(index))))
-        return
     if types != _INT and not (types and all(t is int or t.__module__ == "numpy" for t in types)):
         keys = ",".join(k if type(k) is str else type(k).__name__ for k in index[:32]) if index else kind.__name__ if index is not None else ""
         ring.put(ring.PUT, _PUT.pack(*at, batch, worker, ns, 0, -1) + keys.encode("utf-8", "replace")[:256], t0)
@@ -180,23 +166,24 @@ def put_indices(at, batch, worker, index, t0, ns, ids=None):
     n = len(index)
     for first in range(0, n, _PUT_MAX):
         part = index if n <= _PUT_MAX else index[first:first + _PUT_MAX]
-        payload = _PUT.pack(*at, batch, worker, ns, first, len(part)) + struct.pack("<%dq" % len(part), *part)
+        try:
+            payload = _PUT.pack(*at, batch, worker, ns, first, len(part)) + struct.pack("<%dq" % len(part), *part)
+        except struct.error:  # keys of more than 64 bits
+            payload = _PUT.pack(*at, batch, worker, ns, 0, -1) + b"int"
+            ids = None
         if ids is not None:
             payload += struct.pack("<%dq" % len(part), *ids(part))
         ring.put(ring.PUT, payload, t0)
 
 
-def _integers(at, batch, worker, ns, index):
-    n = len(index)
-    try:
-        return _PUT.pack(*at, batch, worker, ns, 0, n) + struct.pack("<%dq" % n, *index)
-    except struct.error:  # keys of more than 64 bits
-        return _PUT.pack(*at, batch, worker, ns, 0, -1) + b"int"
+def delivered(iterator, batch, worker, t0, arrived):
+    at = iterator.__dict__["_dptrace_at"]
+    iterator.__dict__["_dptrace_notes"]["delivered"] += 1
+    ring.put(ring.NEXT, _NEXT.pack(*at, batch & 0xFFFFFFFF, worker, 1 + 256 * steps.is_grad_enabled(), t0, arrived, steps.taken, steps.last))
 
 
 def ended(iterator, raised, worker, t0):
     at, notes = iterator.__dict__["_dptrace_at"], iterator.__dict__["_dptrace_notes"]
-    sent(iterator, iterator.__dict__)
     stop = isinstance(raised, StopIteration)
     ring.put(ring.NEXT, _NEXT.pack(*at, 0xFFFFFFFF, worker, (0 if stop else 2) + 256 * steps.is_grad_enabled(), t0, 0, steps.taken, steps.last))
     if not stop and worker == -2:
@@ -209,8 +196,7 @@ def ended(iterator, raised, worker, t0):
 
 
 def next_data(worker, tell):
-    """A maker of wrappers of an iterator's _next_data. tell(iterator, its attributes, when it was asked) gives the number of
-    the batch that it delivers and when that arrived."""
+    """A maker of wrappers of an iterator's _next_data; tell(iterator, t0) writes what it delivered."""
     def make(original):
         def wrapper(self, *args, **kwargs):
             t0 = mono()
@@ -224,16 +210,7 @@ def next_data(worker, tell):
                         raise
                 raise
             try:
-                t1, d, r = mono(), self.__dict__, ring.ring
-                batch, arrived = tell(self, d, t0)
-                d["_dptrace_notes"]["delivered"] += 1
-                loader, number = d["_dptrace_at"]
-                r.held.append((ring.NEXT, t1, get_ident(), _NEXT.pack, (
-                    loader, number, batch & 0xFFFFFFFF, worker, 1 + 256 * steps.is_grad_enabled(), t0, arrived, steps.taken, steps.last)))
-                r.calls += 1
-                if r.calls & 7 == 0:
-                    r.cost(3 * (mono() - t1))  # with the share of next_index and try_get_data
-                r.settle()
+                tell(self, t0)
             except Exception as e:
                 if guard.theirs(e):
                     raise
@@ -255,8 +232,6 @@ class MultiProcessing:
         try:
             self.__dict__["_dptrace_asked"], self.__dict__["_dptrace_alive"] = {}, set(range(len(self._workers)))
             workers_started(self, pickled)
-            sent(self, self.__dict__)
-            ring.ring.settle()
         except Exception as e:
             if guard.theirs(e):
                 raise
@@ -269,13 +244,23 @@ class MultiProcessing:
         except Exception as e:
             if guard.theirs(e):
                 raise
-        original(self, loader, *args, **kwargs)
-        try:
-            sent(self, self.__dict__)
-            ring.ring.settle()
-        except Exception as e:
-            if guard.theirs(e):
-                raise
+        return original(self, loader, *args, **kwargs)
+
+    @staticmethod
+    def try_put_index(original):
+        def wrapper(self, *args, **kwargs):
+            batch, t0 = self._send_idx, mono()
+            result = original(self, *args, **kwargs)
+            try:
+                if self._send_idx != batch:
+                    t1, info = mono(), self._task_info.get(batch)
+                    d = self.__dict__
+                    put_indices(d["_dptrace_at"], batch, info[0] if info else -2, d.pop("_dptrace_index", None), t0, t1 - t0, d["_dptrace_ids"])
+            except Exception as e:
+                if guard.theirs(e):
+                    raise
+            return result
+        return wrapper
 
     @staticmethod
     def try_get_data(original):
@@ -293,11 +278,14 @@ class MultiProcessing:
         return wrapper
 
     @staticmethod
-    def tell(self, d, t0):
-        if d["_dptrace_puts"]:
-            sent(self, d)
+    def tell(self, t0):
+        t1, d = mono(), self.__dict__
         batch = d["_dptrace_got"] if d.get("_in_order") is False else d["_rcvd_idx"] - 1
-        return batch, d["_dptrace_arrived"].pop(batch, 0)
+        delivered(self, batch, -2, t0, d["_dptrace_arrived"].pop(batch, 0))
+        r = ring.ring
+        r.calls += 1
+        if r.calls & 7 == 0:
+            r.cost(3 * (mono() - t1))  # with its share of try_put_index and try_get_data, which are as long
 
     @staticmethod
     def mark_worker_as_unavailable(original, self, worker_id, *args, **kwargs):
@@ -339,13 +327,11 @@ def init_single(original, self, *args, **kwargs):
         windows.here.single = before
 
 
-def tell_single(self, d, t0):
+def tell_single(self, t0):
+    d = self.__dict__
     batch = d["_dptrace_notes"]["delivered"]
-    puts = d["_dptrace_puts"]
-    index = puts[-1][1] if puts else None
-    del puts[:]
-    put_indices(d["_dptrace_at"], batch, -1, index, t0, 0, d["_dptrace_ids"])
-    return batch, 0
+    put_indices(d["_dptrace_at"], batch, -1, d.pop("_dptrace_index", None), t0, 0, d["_dptrace_ids"])
+    delivered(self, batch, -1, t0, 0)
 
 
 def base_init(original, self, loader, *args, **kwargs):
@@ -363,14 +349,11 @@ def base_init(original, self, loader, *args, **kwargs):
 
 
 def next_index(original):
-    """Around _next_index: what the sampler gave, for the batch that is to be sent next. Which worker gets it is not known
-    yet. A list may be another by then."""
+    """Around _next_index: what the sampler gave, for put_indices."""
     def wrapper(self, *args, **kwargs):
-        t0 = mono()
         index = original(self, *args, **kwargs)
         try:
-            d = self.__dict__
-            d["_dptrace_puts"].append((d.get("_send_idx"), tuple(index) if type(index) is list else index, t0, mono() - t0))
+            self.__dict__["_dptrace_index"] = index
         except Exception as e:
             if guard.theirs(e):
                 raise

@@ -25,18 +25,18 @@ _PROBE = re.compile("[a-z0-9_]{8}$")
 class Files:
     """What is known of one process."""
 
-    def __init__(self):
+    def __init__(self, windows):
         self.pid = os.getpid()
-        self.windows, self.next = 0, 1
+        self.windows, self.next = windows, 1
         self.known = set()  # (descriptor, path)
         self.told = set()
 
-    def look(self, windows):
-        """So many fetches are over, of all passes."""
-        self.windows = windows
-        if windows < self.next:
+    def look(self):
+        """Another fetch is over; a worker is about to wait for the next, which it also is before its first."""
+        self.windows += 1
+        if self.windows < self.next:
             return
-        self.next = 2 * windows
+        self.next = 2 * self.windows
         t0 = mono()
         try:
             self.find()
@@ -87,5 +87,5 @@ def main():
     """The Files of a process without workers."""
     global _main
     if _main is None or _main.pid != os.getpid():
-        _main = Files()
+        _main = Files(0)
     return _main

@@ -27,20 +27,21 @@ class Extents:
         self.since = mono()
         self.spent = self.last = 0  # ns, in all and by the last look
         self.next = 1  # the window after which to look again
-        self.looked = 0  # windows at the last look
+        self.looked = self.asked = 0  # windows at the last look, at the last question
 
     def begin(self, worker):
         """A fetcher is about to be made: persistent workers make one for each pass. The pass before it has ended."""
         if worker.passes >= 0:
             self.write(worker.passes, worker, "end")
         worker.windows = 0
-        self.next, self.looked = 1, 0
+        self.next, self.looked, self.asked = 1, 0, 0
         self.write(worker.passes + 1, worker, "begin")
 
-    def look(self, worker, again):
-        """The worker is about to wait: after windows 1, 2, 4, 8 and so on, and again where nothing came while it waited."""
+    def look(self, worker):
+        """The worker is about to wait: after windows 1, 2, 4, 8 and so on, and where nothing came while it waited."""
         windows = worker.windows
-        if windows < self.next and not (again and windows > self.looked):
+        idle, self.asked = windows == self.asked and windows > self.looked, windows
+        if windows < self.next and not idle:
             return
         if (self.spent + self.last) * _SHARE > mono() - self.since:  # too soon for what it costs
             self.next = max(self.next, windows + (windows >> 3) + 1)

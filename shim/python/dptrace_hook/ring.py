@@ -3,9 +3,6 @@
 It is a file on disk, not a socket or a pipe: a store into a mapping neither blocks nor gives up the GIL, and it
 survives the death of this process. The file is fully allocated when it is made, so a full disk is an error then and
 never a SIGBUS later. Nothing here waits for the recorder: what finds no room is dropped and counted.
-
-What one batch brings is written together, at the end of the call that brought it and before the program goes on: nothing
-may be held back while the program runs, which can be killed there.
 """
 import mmap
 import os
@@ -24,7 +21,6 @@ mono = time.monotonic_ns
 HEADER = 128
 SMALL = 64 << 10  # bytes of a ring when many processes share the spool
 GONE_NS = 10 * 10**9  # a recorder that has not looked for so long has died
-MOST_HELD = 256  # records, where nobody comes to settle()
 _RECORD = struct.Struct("<IHHQII")
 # indices of the header's u64 words
 _HEAD, _TAIL, _DROPPED, _BEAT, _HOOK_NS, _CALLS, _RECORDS = 1, 2, 6, 7, 8, 9, 10
@@ -52,7 +48,6 @@ class Ring:
         self.kind = "python"
         self.head = self.tail = self.number = 0
         self.dropped = self.hook_ns = self.calls = 0
-        self.held = []  # (type, time, thread, build, args): build(*args), of what cannot change, makes the payload
 
     def make(self):
         """Makes and maps the file. A failure leaves the ring dead: nothing is recorded, the program does not notice."""
@@ -89,66 +84,30 @@ class Ring:
             self.make()
         if self.dead or guard.off:
             return
-        if not self.acquire():
+        # The lock is taken only when a signal handler or another thread of the program is inside: do not wait long.
+        if not self.lock.acquire(False) and not self.lock.acquire(True, 0.01):
             self.dropped += 1
             return
         try:
-            if self.held:
-                self.unload()
-            self.write(kind, payload, t or mono(), get_ident())
+            need = 24 + len(payload)
+            pad = -need & 7
+            at = self.head % self.capacity
+            end = at + need + pad
+            if end > self.capacity or self.head + need + pad - self.tail > self.capacity:
+                skip = self.capacity - at if end > self.capacity else 0
+                if not self.room(skip + need + pad):
+                    return
+                if skip:
+                    struct.pack_into("<IHH", self.map, HEADER + at, skip, PAD, 0)
+                    self.head += skip
+                    at = 0
+            at += HEADER
+            number = self.number
+            self.map[at:at + need] = _RECORD.pack(need + pad, kind, pad, t or mono(), get_ident() & 0xFFFFFFFF, number & 0xFFFFFFFF) + payload
+            self.number = number + 1
+            self.head = self.words[_HEAD] = self.head + need + pad  # last: only now it exists
         finally:
             self.lock.release()
-
-    def settle(self):
-        """Writes what is held back."""
-        t0 = mono()
-        if not self.open:
-            self.make()
-        if self.dead or guard.off:
-            del self.held[:]
-        elif self.held and self.acquire():
-            try:
-                self.unload()
-            finally:
-                self.lock.release()
-        self.hook_ns += mono() - t0
-
-    def acquire(self):
-        """The lock is taken only when a signal handler or another thread of the program is inside: do not wait long."""
-        return self.lock.acquire(False) or self.lock.acquire(True, 0.01)
-
-    def unload(self):
-        """With the lock. Others may append meanwhile, nobody else takes away."""
-        held = self.held
-        n = done = len(held)
-        try:
-            for done, (kind, t, ident, build, args) in enumerate(held[:n]):
-                self.write(kind, build(*args), t, ident)
-            done = n
-        finally:
-            if done < n:
-                self.dropped += n - done
-                self.words[_DROPPED] = self.dropped
-            del held[:n]
-
-    def write(self, kind, payload, t, ident):
-        need = 24 + len(payload)
-        pad = -need & 7
-        at = self.head % self.capacity
-        end = at + need + pad
-        if end > self.capacity or self.head + need + pad - self.tail > self.capacity:
-            skip = self.capacity - at if end > self.capacity else 0
-            if not self.room(skip + need + pad):
-                return
-            if skip:
-                struct.pack_into("<IHH", self.map, HEADER + at, skip, PAD, 0)
-                self.head += skip
-                at = 0
-        at += HEADER
-        number = self.number
-        self.map[at:at + need] = _RECORD.pack(need + pad, kind, pad, t, ident & 0xFFFFFFFF, number & 0xFFFFFFFF) + payload
-        self.number = number + 1
-        self.head = self.words[_HEAD] = self.head + need + pad  # last: only now it exists
 
     def room(self, need):
         """Asks how far the recorder has come. False: dropped."""
@@ -170,8 +129,6 @@ class Ring:
 
     def close(self):
         """The process ends in good order: no record follows."""
-        if self.held:
-            self.settle()
         if self.open and not self.dead:
             self.count()
             self.flags[0] |= 1

@@ -1,7 +1,7 @@
 """Reads the state of generators: never draws, never seeds, never imports the library they come from.
 
-A reader is made per generator object. `peek()` is cheap and changes exactly when the generator was drawn from or seeded,
-`glance()` with it, and where it can without running any Python; `place(peeked)` gives (id, pos) of PROTOCOL.md and `raw()` the whole state. Layouts that are read through memory were
+A reader is made per generator object. `peek()` is cheap and changes exactly when the generator was drawn from or seeded;
+`place(peeked)` gives (id, pos) of PROTOCOL.md and `raw()` the whole state. Layouts that are read through memory were
 measured on CPython 3.8-3.14, NumPy 1.18-2.4 and torch 1.8-2.15, and each object's is compared with its official
 getter before it is trusted.
 """
@@ -29,13 +29,6 @@ class Mersenne:
         self.key = memoryview((ctypes.c_char * _KEY_BYTES).from_address(key)).cast("B")
         self.words = self.key[4:20]
         self.pos = memoryview((ctypes.c_char * 4).from_address(pos)).cast("B")
-        # The position and a word of the block: the one lies right before or right behind the other.
-        if pos == key - 4:
-            self.glance = memoryview((ctypes.c_char * 12).from_address(pos)).cast("B").tobytes
-        elif pos == key + _KEY_BYTES:
-            self.glance = memoryview((ctypes.c_char * (_KEY_BYTES + 4)).from_address(key)).cast("B").cast("I")[1::623].tobytes
-        else:
-            self.glance = self.peek
 
     def peek(self):
         return bytes(self.words) + bytes(self.pos)
@@ -58,7 +51,6 @@ class PythonSlow:
         state = _RANDOM.getstate(self.r)
         return struct.pack("<4Ii", *(state[1:5] + state[-1:]))
 
-    glance = peek
     place = Mersenne.place
 
     def raw(self):
@@ -87,7 +79,6 @@ class TorchSlow:
         raw = self.raw()
         return raw[4:20] + raw[_KEY_BYTES:]
 
-    glance = peek
     place = Mersenne.place
 
 
@@ -120,8 +111,6 @@ class Torch:
             self.find()
         return bytes(self.words) + bytes(self.counters)
 
-    glance = peek
-
     def place(self, peeked):
         left, _, following = struct.unpack("<iII", peeked[16:])
         return peeked[:16], _used(left, following)
@@ -143,8 +132,6 @@ class Words:
 
     def peek(self):
         return self.pack(self.bits.state)
-
-    glance = peek
 
     def place(self, peeked):
         return b"", 0
@@ -175,14 +162,10 @@ class Pcg:
     def __init__(self, bits, kind):
         self.bits, self.kind = bits, kind  # the memory is the generator's
         at = bits.ctypes.state_address
-        state = ctypes.c_void_p.from_address(at).value
-        self.words = memoryview((ctypes.c_char * 32).from_address(state)).cast("B")
-        half = at + ctypes.sizeof(ctypes.c_void_p)
-        self.half = memoryview((ctypes.c_char * 8).from_address(half)).cast("B")
+        self.words = memoryview((ctypes.c_char * 32).from_address(ctypes.c_void_p.from_address(at).value)).cast("B")
+        self.half = memoryview((ctypes.c_char * 8).from_address(at + ctypes.sizeof(ctypes.c_void_p))).cast("B")
         if self.peek() != _pcg(bits.state):
             raise ValueError("PCG64 is laid out in another way")
-        near = 0 < state - half < 256  # all in one object
-        self.glance = memoryview((ctypes.c_char * (state + 32 - half)).from_address(half)).cast("B").tobytes if near else self.peek
 
     def peek(self):
         return bytes(self.words) + bytes(self.half)

@@ -6,9 +6,6 @@ main process (num_workers=0) also reads before it, as the training loop draws th
 import random
 import struct
 import sys
-from _thread import get_ident
-from functools import partial
-from operator import attrgetter
 
 from . import discover, guard, ring, rng, sample
 
@@ -28,18 +25,16 @@ def after_fork():
 
 
 class Slot:
-    __slots__ = ("found", "obj", "reader", "number", "last", "seen", "current", "glance", "brief")
+    __slots__ = ("found", "obj", "reader", "number", "last", "current", "peek")
 
     def __init__(self, found, obj, reader, number):
-        self.found, self.current = found, found.getter()
+        self.found, self.current = found, found.current
         self.take(obj, reader, number)
 
     def take(self, obj, reader, number):
         """Another object, or the first, hangs in the slot's place."""
-        self.obj, self.reader, self.number, self.glance = obj, reader, number, reader.glance
-        self.seen, self.last = reader.glance(), reader.peek()
-        # What peek() gives is all that a record needs, but for window 0.
-        self.brief = self.found.role != "order" or not reader.place(self.last)[0]
+        self.obj, self.reader, self.number, self.peek = obj, reader, number, reader.peek
+        self.last = reader.peek()
 
 
 class Global(discover.Found):
@@ -53,12 +48,6 @@ class Global(discover.Found):
     def current(self):
         return self.look()
 
-    def getter(self):
-        return self.look
-
-
-_numpy_global = attrgetter("_rand._bit_generator")
-
 
 def before_fork():
     """In the parent of workers: what each of them would do again, on pages of memory that it would have to copy."""
@@ -69,15 +58,15 @@ def before_fork():
 
 def numpy_global():
     mtrand = rng.numpy_random()
-    return None if mtrand is None else _numpy_global(mtrand)
+    return None if mtrand is None else mtrand._rand._bit_generator
 
 
 def globals_():
     """The process-wide generators of the libraries that are loaded."""
     torch = sys.modules["torch"]
-    found = [Global("random", "random", partial(dict.get, random.__dict__, "_inst")), Global("torch", "torch", partial(dict.get, torch.__dict__, "default_generator"))]
+    found = [Global("random", "random", lambda: random._inst), Global("torch", "torch", lambda: torch.default_generator)]
     if numpy_global() is not None:
-        found.append(Global("numpy", "bits", partial(_numpy_global, rng.numpy_random())))
+        found.append(Global("numpy", "bits", numpy_global))
     from . import opencv
     return found + opencv.slots()
 
@@ -124,22 +113,21 @@ class Slots:
     def before(self, window):
         self.look(BEFORE, window, ring.mono() - self.last_ns)
 
-    def look(self, when, window, dur_ns, t=0):
-        """Writes the states that changed since the last look. t: when; held back until settle()."""
+    def after(self, window, dur_ns):
+        self.look(AFTER, window, dur_ns)
+        self.last_ns = ring.mono()
+
+    def look(self, when, window, dur_ns):
+        """Writes the states that changed since the last look."""
         for slot in self.slots:
-            current = slot.current
-            if current is not None:
-                obj = current()
-                if obj is not slot.obj:
-                    self.replaced(slot, obj, window)
-                    continue
-            seen = slot.glance()
-            if seen != slot.seen:
-                slot.seen, slot.last = seen, slot.reader.peek()
-                if window and t and slot.brief:
-                    ring.ring.held.append((ring.STATE, t, get_ident(), _brief, (slot.number, self.where, window, when, dur_ns, slot.reader, slot.last)))
-                else:
-                    self.write(slot, when, window, dur_ns)
+            obj = slot.current()
+            if obj is not slot.obj:
+                self.replaced(slot, obj, window)
+                continue
+            peeked = slot.peek()
+            if peeked != slot.last:
+                slot.last = peeked
+                self.write(slot, when, window, dur_ns)
 
     def replaced(self, slot, obj, window):
         """Another object hangs in the slot's place, or none."""
@@ -164,11 +152,6 @@ class Slots:
             if len(_RAW_SEEN) < _RAW_MAX:
                 _RAW_SEEN.add(place)
         ring.put(ring.STATE, _STATE.pack(slot.number, *self.where, window, when, len(place), pos, dur_ns) + place + raw)
-
-
-def _brief(number, where, window, when, dur_ns, reader, peeked):
-    place, pos = reader.place(peeked)
-    return _STATE.pack(number, *where, window, when, len(place), pos, dur_ns) + (place or peeked)
 
 
 def _number(found, reader, obj):

@@ -12,9 +12,7 @@ _optimizers = identity.Numbers()
 
 
 def is_grad_enabled():
-    global is_grad_enabled
-    is_grad_enabled = sys.modules["torch"].is_grad_enabled  # from now on
-    return is_grad_enabled()
+    return sys.modules["torch"].is_grad_enabled()
 
 
 def stepped(optimizer, args=None, kwargs=None):

@@ -14,6 +14,7 @@ class Here(_local):
     """What the current thread is serving: threads may be workers one day."""
     worker = None  # Worker
     single = None  # (loader, pass) while a single-process iterator makes its fetcher
+    stage = "fetch"
     inherited = None  # extents.Inherited, in the thread that forks a loader's workers
 
 
@@ -31,31 +32,10 @@ class Worker:
         self.put_ns = 0  # how long that took
         self.done = None  # the window whose batch is not handed over yet
         self.windows = 0  # fetches of this pass so far
-        self.earlier = 0  # and of the passes before
-        self.waited = -1  # windows when it last began to wait
-        self.next = 0  # windows when there is something to look at while it waits
         self.extents = private.of_parent(here.inherited)
         self.persistent, self.told = False, None  # attributes.Told
         self.budget = None  # digests.Budget
-        self.opened = opened.Files()
-
-    def begin(self):
-        """A pass: it makes a fetcher."""
-        self.earlier += self.windows
-        if self.extents is not None:
-            self.extents.begin(self)
-        self.windows = self.next = 0
-        self.waited = -1
-        self.passes += 1
-
-    def look(self):
-        """It is about to wait."""
-        if self.extents is not None:
-            self.extents.look(self, self.windows == self.waited)
-        self.opened.look(self.earlier + self.windows)
-        self.next = self.opened.next - self.earlier
-        if self.extents is not None:
-            self.next = min(self.next, self.extents.next)
+        self.opened = opened.Files(-1)
 
 
 class Window:
@@ -64,11 +44,11 @@ class Window:
     def __init__(self, loader, number, worker, serving, dataset, collate):
         self.loader, self.number, self.worker = loader, number, worker
         self.serving = serving  # the Worker; None in the main process
+        self.live = serving is None  # the training loop runs between the windows
         self.window = -1
         self.t_fetch = self.t_collate = self.t_collated = 0
         self.asked = None  # of this fetch: the index, or the list of them
         self.digest_ns = 0
-        self.collating = False
         self.samples = 0
         self.batched = True  # a fetch is of a list of samples: no batch_size=None
         self.digests = None  # digests.Digests
@@ -79,7 +59,9 @@ def attach(fetcher, box, dataset, collate):
     """A fetcher was made: after worker_init_fn, before the first index. The window goes to its collate's box too."""
     worker, single = here.worker, here.single
     if worker is not None:
-        worker.begin()
+        if worker.extents is not None:
+            worker.extents.begin(worker)
+        worker.passes += 1
         window = Window(0, worker.passes, worker.number, worker, dataset, collate)
         if worker.passes == 0:
             torch = sys.modules["torch"]
@@ -103,23 +85,14 @@ def timed(box, collate):
         window = box[0] if box else None
         if window is None:
             return collate(data)
-        kind = type(data)
-        window.samples = n = len(data) if kind is list or (window.batched and kind is tuple) else 1
+        window.samples = len(data) if type(data) is list or (window.batched and type(data) is tuple) else 1
         window.t_collate = t = mono()
         if window.digests is not None:
-            try:
-                if not window.digests.pass_over(window.asked, n):
-                    window.digests.look(window, data, t)
-                elif window.window & 7 == MEASURED:
-                    ring.ring.cost(mono() - t)
-            except Exception as e:
-                window.digests = None
-                if guard.theirs(e):
-                    raise
+            window.digests.look(window, data, t)
             window.digest_ns = mono() - t
-        window.collating = True
+        here.stage = "collate"
         result = collate(data)
-        window.collating = False
+        here.stage = "fetch"
         window.t_collated = mono()
         return result
     return collated
@@ -133,16 +106,10 @@ def fetch(original):
         if window is None or guard.off:
             return original(fetcher, *args, **kwargs)
         try:
-            if window.serving is None:  # the training loop has run since the last window
-                window.slots.before(window.window + 1)
-            else:
-                window.serving.windows += 1
+            enter(window)
         except Exception as e:
             if guard.theirs(e):
                 raise
-        window.window += 1
-        window.t_collate = window.t_collated = window.digest_ns = 0
-        window.collating = False
         window.asked = args[0] if args else ()
         window.t_fetch = t0 = mono()
         try:
@@ -167,40 +134,39 @@ def fetch(original):
     return wrapper
 
 
+def enter(window):
+    window.window += 1
+    if window.serving is not None:
+        window.serving.windows += 1
+    window.t_collate = window.t_collated = window.digest_ns = 0
+    here.stage = "fetch"
+    if window.live:
+        window.slots.before(window.window)
+
+
 def leave(window, fetcher, t0, t1):
-    number, worker, r = window.window, window.serving, ring.ring
-    window.slots.look(slots.AFTER, number, t1 - t0, t1)
+    number = window.window
+    window.slots.after(number, t1 - t0)
     if number in slots.SEARCH_AFTER:
         window.slots.search(fetcher.__dict__.get("dataset_iter"), number)
     window.asked = None
     c0, c1 = window.t_collate or t1, window.t_collated or t1
     collate_ns = max(c1 - c0 - window.digest_ns, 0)
-    digest = window.digests
-    if digest is not None:
-        ns = t1 - t0 - window.digest_ns
-        digest.fetched += ns
-        digest.budget.fetch(ns, window.samples)
-    if worker is not None:
+    if window.digests is not None:
+        window.digests.fetch(t1 - t0 - window.digest_ns, window.samples)
+    worker = window.serving
+    if worker is None:
+        ring.put(ring.FETCH, _FETCH.pack(window.loader, window.number, -1, number, number, 0, c0 - t0, collate_ns, 0, window.samples), t0)
+        opened.main().look()
+    else:
         worker.done = (window, t0, c0 - t0, collate_ns)
-        if len(r.held) > ring.MOST_HELD:  # batches go another way than torch's
-            r.settle()
-        return
-    window.slots.last_ns = mono()
-    r.held.append((ring.FETCH, t0, get_ident(), _FETCH.pack, (window.loader, window.number, -1, number, number, 0, c0 - t0, collate_ns, 0, window.samples)))
-    files = opened.main()
-    files.look(files.windows + 1)
 
 
-def handed_over(worker, now):
+def handed_over(worker, batch):
     """Right before the batch of the last window goes to the queue: after it, its feeder thread wants the interpreter."""
     window, t0, fetch_ns, collate_ns = worker.done
     worker.done = None
-    r = ring.ring
-    r.held.append((ring.FETCH, t0, get_ident(), _FETCH.pack, (0, window.number, window.worker, worker.batch, window.window, max(t0 - worker.t_put, 0),
-                                                              fetch_ns, collate_ns, worker.put_ns, window.samples)))
-    if window.window & 7 == MEASURED:
-        r.cost(mono() - now)
-    r.settle()
+    ring.put(ring.FETCH, _FETCH.pack(0, window.number, window.worker, batch, window.window, max(t0 - worker.t_put, 0), fetch_ns, collate_ns, worker.put_ns, window.samples), t0)
 
 
 def failed(window, raised, asked):
@@ -209,7 +175,7 @@ def failed(window, raised, asked):
             failures.leftover(raised, window.loader, window.number, window.worker, asked)
         return
     batch = window.window if window.serving is None else window.serving.batch
-    failures.write(raised, window.loader, window.number, window.worker, batch, "collate" if window.collating else "fetch", asked)
+    failures.write(raised, window.loader, window.number, window.worker, batch, here.stage, asked)
 
 
 def serve(original, *args, **kwargs):
@@ -255,10 +221,9 @@ def shadow(worker, index_queue, data_queue):
 
     def shadow_get(*args, **kwargs):
         try:
-            n = worker.windows
-            if n >= worker.next or n == worker.waited:
-                worker.look()
-            worker.waited = n
+            if worker.extents is not None:
+                worker.extents.look(worker)
+            worker.opened.look()
         except Exception as e:
             if guard.theirs(e):
                 raise
@@ -271,7 +236,10 @@ def shadow(worker, index_queue, data_queue):
         t0 = mono()
         try:
             if worker.done is not None and get_ident() == me:
-                handed_over(worker, t0)
+                measured = worker.done[0].window & 7 == MEASURED
+                handed_over(worker, worker.batch)
+                if measured:
+                    ring.ring.cost(mono() - t0)
         except Exception as e:
             if guard.theirs(e):
                 raise

@@ -292,7 +292,7 @@ class Budget(unittest.TestCase):
     def test_which(self):
         d = digests.Digests(digests.Budget(), False)
         self.assertEqual(list(d.chosen(40, 3, 20, None)), list(range(3, 20)), "all, while they have cost next to nothing")
-        d.budget.mask = 7
+        d.budget.spent, d.budget.power = digests.FREE_NS, 3
         self.assertEqual([40 + k for k in d.chosen(40, 3, 20, None)], [48, 56])
         self.assertEqual([39 + k for k in d.chosen(39, 1, 2, None)], [40])
         self.assertEqual(d.chosen(40, 1, 5, [8, 16, 3, 0, -8]), [1, 3, 4])
