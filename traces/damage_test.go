@@ -149,7 +149,7 @@ func TestKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 5 {
-		w.Append(Exit{Head: Head{TsNS: int64(i)}, Code: int32(i)})
+		w.Append(Exit{Head: Head{TsNS: int64(i)}, ExitCode: int32(i)})
 	}
 	w.Flush()
 	w.Append(Exit{})

@@ -72,7 +72,7 @@ func TestColumnsOfAnotherVersion(t *testing.T) {
 
 func TestUnknownTable(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "x.dptrace")
-	writeAs(t, dir, "exit", "1", Exit{Code: 3})
+	writeAs(t, dir, "exit", "1", Exit{ExitCode: 3})
 	writeAs(t, dir, "cow_faults", "1", Clock{}, Clock{})
 	got, r := readAll(t, dir)
 	if len(got["exit"]) != 1 || len(r.Problems) != 1 || r.Problems[0].Kind != Newer || r.Problems[0].Table != "cow_faults" || r.Problems[0].LostRows != 2 {
@@ -172,7 +172,7 @@ func TestForeignWriter(t *testing.T) {
 // evidence refers to rows by number.
 func TestNumbersDisagree(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "x.dptrace")
-	writeAs(t, dir, "exit", "1", Exit{Code: 3})
+	writeAs(t, dir, "exit", "1", Exit{ExitCode: 3})
 	idx := filepath.Join(dir, "host-1", "exit.0000.idx")
 	b, err := os.ReadFile(idx)
 	if err != nil {

@@ -123,7 +123,7 @@ func TestDiskStaysFull(t *testing.T) {
 	}
 	const n = 20_000
 	for i := range n {
-		w.Append(Exit{Code: int32(i)})
+		w.Append(Exit{ExitCode: int32(i)})
 		if i%1000 == 0 {
 			c.t = c.t.Add(time.Second)
 			w.Tick()
@@ -174,7 +174,7 @@ func TestFullTmpfs(t *testing.T) {
 	}
 	os.Remove(ballast)
 	c.t = c.t.Add(2 * time.Second)
-	w.Append(Exit{Code: 1})
+	w.Append(Exit{ExitCode: 1})
 	c.t = c.t.Add(2 * time.Second)
 	if w.Tick(); w.Rows()["exit"] != 1 {
 		t.Errorf("a batch that is too big for the disk holds up a small one: %v", w.Rows())
@@ -227,7 +227,7 @@ func TestRotation(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 25 { // minutes
-		w.Append(Exit{Code: int32(i)})
+		w.Append(Exit{ExitCode: int32(i)})
 		c.t = c.t.Add(time.Minute)
 		w.Tick()
 	}

@@ -115,7 +115,7 @@ func TestFormatExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Append(Exit{Head: Head{TsNS: 1000, Proc: 2}, Code: 3, Source: "wait"})
+	w.Append(Exit{Head: Head{TsNS: 1000, Proc: 2}, ExitCode: 3, Source: "wait"})
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -44,9 +44,9 @@ type Process struct {
 // Exit is the end of a process.
 type Exit struct {
 	Head
-	Code   int32  `col:"code"`   // exit code; -1 when a signal ended it or nobody knows
-	Signal int32  `col:"signal"` // 0: none
-	Source string `col:"source"` // kernel (its tracepoint), wait (our child), exitcode (Process.exitcode in its parent), gone (vanished from /proc)
+	ExitCode int32  `col:"code"`   // exit code; -1 when a signal ended it or nobody knows
+	Signal   int32  `col:"signal"` // 0: none
+	Source   string `col:"source"` // kernel (its tracepoint), wait (our child), exitcode (Process.exitcode in its parent), gone (vanished from /proc)
 }
 
 // Loader is one DataLoader object.
@@ -54,7 +54,7 @@ type Loader struct {
 	Head
 	Loader          uint32 `col:"loader"`           // from 1 in its process
 	Class           string `col:"class"`            // qualified names
-	Dataset         string `col:"dataset"`          // class
+	DatasetClass    string `col:"dataset"`          // class
 	Iterable        bool   `col:"iterable"`         // an IterableDataset
 	Length          int64  `col:"length"`           // samples; -1 unknown (the hook calls no user code)
 	BatchSize       int32  `col:"batch_size"`       // -1: none
@@ -139,7 +139,7 @@ type BatchFetch struct {
 	Pass      uint32 `col:"pass"`       // Pass.Pass, or as said above
 	Worker    int32  `col:"worker"`     // number in its pass; -1 the main process
 	Batch     uint32 `col:"batch"`      // BatchPut.Batch
-	Window    uint32 `col:"window"`     // number of the fetch in this pass of this worker, from 0
+	Fetch     uint32 `col:"window"`     // number of the fetch in this pass of this worker, from 0
 	WaitNS    int64  `col:"wait_ns"`    // for an index, before the fetch
 	FetchNS   int64  `col:"fetch_ns"`   // dataset and transforms, without collate
 	CollateNS int64  `col:"collate_ns"` // collate function
@@ -183,7 +183,7 @@ type RngState struct {
 	Loader uint32 `col:"loader"` // as in BatchFetch
 	Pass   uint32 `col:"pass"`   // as in BatchFetch
 	Worker int32  `col:"worker"` // as in BatchFetch
-	Window uint32 `col:"window"` // the fetch that it belongs to
+	Fetch  uint32 `col:"window"` // the fetch that it belongs to
 	When   string `col:"when"`   // begin (fetcher made, after worker_init_fn), found (first sight of a generator found after a fetch), before (entering a fetch, if changed since the last row), after (leaving it), fork, task, end (of children that are no DataLoader workers)
 	Pos    int64  `col:"pos"`    // MT19937: words of the block already used, 0..624; else 0
 	ID     []byte `col:"id"`     // MT19937: words 1..4 of the key, little endian, 16 bytes; else empty
@@ -235,7 +235,7 @@ type Digest struct {
 	Pass      uint32  `col:"pass"`      // as in BatchFetch
 	Worker    int32   `col:"worker"`    // as in BatchFetch
 	Batch     uint32  `col:"batch"`     // as in BatchFetch
-	Window    uint32  `col:"window"`    // as in BatchFetch
+	Fetch     uint32  `col:"window"`    // as in BatchFetch
 	Positions []int64 `col:"positions"` // of each sample among those of its worker in this pass, from 0
 	Indices   []int64 `col:"indices"`   // in the dataset; empty: an IterableDataset, or keys that are no integers
 	Kinds     []byte  `col:"kinds"`     // of each sample: 1 all of its content went into Contents, 2 chunks of it, +4 there is next to nothing in it (all bytes equal), +8 Metas is of strings too, +16 Metas is of integers only, +32 some of it could not be read and is left out, +64 it is the sample before it in the fetch, of the index before, but for some rows at the beginning of an array and others at its end: windows of one series (looked for in the first 32 samples of a worker and pass)
@@ -337,7 +337,7 @@ type Limit struct {
 type Signal struct {
 	Head                  // proc: to whom
 	Signal         int32  `col:"signal"`          // number
-	Code           int32  `col:"code"`            // si_code: 0 kill(2), -6 tgkill(2), 128 the kernel, 1 and more: a fault
+	SiCode         int32  `col:"code"`            // si_code: 0 kill(2), -6 tgkill(2), 128 the kernel, 1 and more: a fault
 	SenderPid      int32  `col:"sender_pid"`      // 0: the kernel, or a process outside of the recorder's pid namespace
 	SenderComm     string `col:"sender_comm"`     // its name, at most 15 bytes; "" the kernel
 	SenderCmdline  string `col:"sender_cmdline"`  // if it was still there to be asked
@@ -390,7 +390,7 @@ type Private struct {
 	Head           // proc: the worker
 	Pass    uint32 `col:"pass"`    // as in BatchFetch
 	Worker  int32  `col:"worker"`  // as in BatchFetch
-	Window  uint32 `col:"window"`  // fetches done before, in this pass of this worker
+	Fetch   uint32 `col:"window"`  // fetches done before, in this pass of this worker
 	When    string `col:"when"`    // begin (fetcher made), window, end
 	Extent  uint32 `col:"extent"`  // Extent.Extent of the parent; 0: all that the worker inherited of its dataset
 	Parent  int32  `col:"parent"`  // pid of the process that Extent counts in

@@ -111,7 +111,7 @@ func (j *Judged) SureOf(p *timeline.Pass) Sameness {
 // known.
 func (j *Judged) kin(a, b datasetKey, la, lb *timeline.Loader) bool {
 	x, y := la.First(), lb.First()
-	if x.Dataset != y.Dataset || x.Length >= 0 && y.Length >= 0 && x.Length != y.Length {
+	if x.DatasetClass != y.DatasetClass || x.Length >= 0 && y.Length >= 0 && x.Length != y.Length {
 		return false
 	}
 	d, e := j.ledger.datasetOf(a), j.ledger.datasetOf(b)

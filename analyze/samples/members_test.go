@@ -20,7 +20,7 @@ func TestMembers(t *testing.T) {
 	}
 	for rank, p := range processes {
 		has[rank] = map[int64]map[int64]bool{}
-		r.Add(p.Proc, traces.Loader{Loader: 1, Length: length, BatchSize: size, InOrder: true, Dataset: "torch.utils.data.dataset.Subset", Samplers: RandomSampler, File: "/home/me/proj/train.py", Line: 88})
+		r.Add(p.Proc, traces.Loader{Loader: 1, Length: length, BatchSize: size, InOrder: true, DatasetClass: "torch.utils.data.dataset.Subset", Samplers: RandomSampler, File: "/home/me/proj/train.py", Line: 88})
 		for pass := range uint32(passes) {
 			order := Shuffled(length, uint64(100*rank)+uint64(pass))[:taken]
 			for b := range uint32(taken / size) {

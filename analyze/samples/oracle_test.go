@@ -45,7 +45,7 @@ func TestOracle(t *testing.T) {
 	r := NewRun(t)
 	for rank := range ranks {
 		p := r.Process(rank, ranks)
-		r.Add(p.Proc, traces.Loader{Loader: 1, Length: length, BatchSize: size, InOrder: true, DatasetID: 1, Dataset: "__main__.Points", Samplers: RandomSampler, File: "/home/me/proj/train.py", Line: 88})
+		r.Add(p.Proc, traces.Loader{Loader: 1, Length: length, BatchSize: size, InOrder: true, DatasetID: 1, DatasetClass: "__main__.Points", Samplers: RandomSampler, File: "/home/me/proj/train.py", Line: 88})
 		for pass := range uint32(passes) {
 			for b := range uint32(each / size) {
 				r.Add(p.Proc, traces.BatchPut{Loader: 1, Pass: pass, Batch: b, Worker: -1, Indices: orders[pass][rank][b*size : (b+1)*size]},

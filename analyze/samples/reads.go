@@ -135,7 +135,7 @@ var resampled = regexp.MustCompile(`(?i)resampl`)
 // Resamples is the dataset of a loader whose workers draw their shards anew by
 // its name, or by that of a stage in it (WebDataset(resampled=True)); else "".
 func (j *Judged) Resamples(l *timeline.Loader) string {
-	name := l.First().Dataset
+	name := l.First().DatasetClass
 	part := j.ledger.parts[l.Process.Part]
 	for _, p := range l.Passes {
 		for _, w := range p.Workers {
@@ -449,7 +449,9 @@ func (t *Twins) Sure() Surety {
 var drawsShards = regexp.MustCompile(`^(webdataset|wids|torchdata|torch\.utils\.data\.datapipes)\b`)
 
 // DrawsShards tells whether the dataset is of such a library.
-func (t *Twins) DrawsShards() bool { return drawsShards.MatchString(t.A.Worker.Pass.Made().Dataset) }
+func (t *Twins) DrawsShards() bool {
+	return drawsShards.MatchString(t.A.Worker.Pass.Made().DatasetClass)
+}
 
 // far tells whether positions from half of the samples on were compared.
 func (t *Twins) far() bool {

@@ -119,7 +119,7 @@ func (p *partLogs) state(r *traces.RngState) {
 		l = &log{slot: slot, key: key, hole: p.hole}
 		p.logs[key] = l
 	}
-	o := observation{seq: uint32(r.Seq), window: r.Window, when: whenOf(r.When), micros: l.elapsed(r), gap: l.hole != p.hole}
+	o := observation{seq: uint32(r.Seq), window: r.Fetch, when: whenOf(r.When), micros: l.elapsed(r), gap: l.hole != p.hole}
 	l.hole = p.hole
 	if slot.Kind == rng.KindMT19937 {
 		p.mersenne(l, o, r)

@@ -149,7 +149,7 @@ type identity struct {
 }
 
 func identityOf(l *traces.Loader) identity {
-	return identity{l.File, l.Stack, l.Dataset, l.Line, l.Length}
+	return identity{l.File, l.Stack, l.DatasetClass, l.Line, l.Length}
 }
 
 func (ps *passRows) build(l *Loader, number int) *Pass {

@@ -27,13 +27,13 @@ func rank(source string) int {
 
 // EndKnown tells whether it is known how the process ended, not only that it did.
 func (p *Process) EndKnown() bool {
-	return p.Exit != nil && (p.Exit.Code >= 0 || p.Exit.Signal != 0)
+	return p.Exit != nil && (p.Exit.ExitCode >= 0 || p.Exit.Signal != 0)
 }
 
 // EndedBadly tells whether it is known that a signal or a code other than 0
 // ended the process.
 func (p *Process) EndedBadly() bool {
-	return p.EndKnown() && (p.Exit.Signal != 0 || p.Exit.Code != 0)
+	return p.EndKnown() && (p.Exit.Signal != 0 || p.Exit.ExitCode != 0)
 }
 
 // Exact tells whether the time of an exit row is that of the exit. The others
@@ -49,7 +49,7 @@ func BySelf(p *Process, s *traces.Signal) bool {
 // one of theirs: then it was asked to end. What it sent to itself, or what its
 // own access to memory raised, did not.
 func FromAbove(p *Process, s *traces.Signal) bool {
-	return s.SenderAncestor && s.Code <= 0 && !BySelf(p, s)
+	return s.SenderAncestor && s.SiCode <= 0 && !BySelf(p, s)
 }
 
 // Fatal is the signal row that tells of the signal which ended the process: of
@@ -85,7 +85,7 @@ func (p *Process) Fault() *traces.Signal {
 		return nil
 	}
 	for i := range p.Signals {
-		if s := &p.Signals[i]; s.Signal == p.Exit.Signal && s.Code > 0 && s.Code != fromKernel {
+		if s := &p.Signals[i]; s.Signal == p.Exit.Signal && s.SiCode > 0 && s.SiCode != fromKernel {
 			return s
 		}
 	}

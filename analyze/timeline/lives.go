@@ -142,7 +142,7 @@ func (life *Life) ByServer() bool { return life.Loader.object(life.Object).Start
 // best, then the parent, then torch's error, which tells what waitid said.
 func (life *Life) Died() (d Death, ok bool) {
 	if p := life.Process; p != nil && p.EndKnown() && (p.Exit.Source != "exitcode" || life.Exit == nil) {
-		return Death{p.Exit.Code, p.Exit.Signal, p.Exit.Source, p.Exit.TsNS, Exact(p.Exit)}, true
+		return Death{p.Exit.ExitCode, p.Exit.Signal, p.Exit.Source, p.Exit.TsNS, Exact(p.Exit)}, true
 	}
 	if e := life.Exit; e != nil && !(life.ByServer() && e.ExitCode == serverGone) {
 		d = Death{Code: e.ExitCode, By: "exitcode", TsNS: e.TsNS}

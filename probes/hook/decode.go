@@ -135,7 +135,7 @@ const digestSize = 16
 
 func decodeDigest(payload []byte, h traces.Head) (any, bool) {
 	f := fields{b: payload}
-	row := traces.Digest{Head: h, Loader: f.u32(), Pass: f.u32(), Worker: f.i32(), Batch: f.u32(), Window: f.u32()}
+	row := traces.Digest{Head: h, Loader: f.u32(), Pass: f.u32(), Worker: f.i32(), Batch: f.u32(), Fetch: f.u32()}
 	n, indexed := int64(f.u16()), f.u16() == 1
 	var ok bool
 	if row.Positions, ok = f.i64s(n); ok && indexed {
@@ -152,7 +152,7 @@ func decodeDigest(payload []byte, h traces.Head) (any, bool) {
 
 func decodeFetch(payload []byte, h traces.Head) (any, bool) {
 	f := fields{b: payload}
-	row := traces.BatchFetch{Head: h, Loader: f.u32(), Pass: f.u32(), Worker: f.i32(), Batch: f.u32(), Window: f.u32(),
+	row := traces.BatchFetch{Head: h, Loader: f.u32(), Pass: f.u32(), Worker: f.i32(), Batch: f.u32(), Fetch: f.u32(),
 		WaitNS: f.i64(), FetchNS: f.i64(), CollateNS: f.i64(), PutNS: f.i64(), Samples: f.i32()}
 	return &row, !f.short
 }
@@ -173,7 +173,7 @@ func decodeNext(payload []byte, h traces.Head) (any, bool) {
 
 func decodeState(payload []byte, h traces.Head) (any, bool) {
 	f := fields{b: payload}
-	row := traces.RngState{Head: h, Slot: f.u32(), Loader: f.u32(), Pass: f.u32(), Worker: f.i32(), Window: f.u32()}
+	row := traces.RngState{Head: h, Slot: f.u32(), Loader: f.u32(), Pass: f.u32(), Worker: f.i32(), Fetch: f.u32()}
 	when, idLength := f.u16(), int(f.u16())
 	row.Pos, row.DurNS = f.i64(), f.i64()
 	if f.short || int(when) >= len(whens) || idLength > len(f.b) {

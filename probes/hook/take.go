@@ -95,9 +95,9 @@ func (d *reader) takeExit(w *traces.Worker) {
 	if !ok {
 		return
 	}
-	e := traces.Exit{Head: traces.Head{TsNS: w.TsNS}, Code: w.ExitCode, Source: "exitcode"}
+	e := traces.Exit{Head: traces.Head{TsNS: w.TsNS}, ExitCode: w.ExitCode, Source: "exitcode"}
 	if w.ExitCode < 0 {
-		e.Code, e.Signal = -1, -w.ExitCode
+		e.ExitCode, e.Signal = -1, -w.ExitCode
 	}
 	d.Procs.Exit(d.Rows, p.Pid, p.Start, e)
 }

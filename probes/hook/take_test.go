@@ -60,12 +60,12 @@ func TestTake(t *testing.T) {
 		{"put that claims more than it has", typePut, pack(uint32(1), uint32(2), uint32(3), int32(1), int64(9), uint32(4), int32(1<<30), int64(70)), nil},
 		{"put cut short", typePut, pack(uint32(1)), nil},
 		{"fetch", typeFetch, pack(uint32(0), uint32(2), int32(1), uint32(4), uint32(5), int64(6), int64(7), int64(8), int64(9), int32(10)),
-			[]any{&traces.BatchFetch{Head: h, Pass: 2, Worker: 1, Batch: 4, Window: 5, WaitNS: 6, FetchNS: 7, CollateNS: 8, PutNS: 9, Samples: 10}}},
+			[]any{&traces.BatchFetch{Head: h, Pass: 2, Worker: 1, Batch: 4, Fetch: 5, WaitNS: 6, FetchNS: 7, CollateNS: 8, PutNS: 9, Samples: 10}}},
 		{"next with gradients", typeNext, pack(uint32(1), uint32(2), uint32(3), int32(-2), uint32(1+gradFlag), int64(6), int64(7), uint64(8), uint32(9)),
 			[]any{&traces.BatchNext{Head: h, Loader: 1, Pass: 2, Batch: 3, Worker: -2, Status: "ok", CallNS: 6, ArrivedNS: 7, Steps: 8, Optimizer: 9, Grad: true}}},
 		{"next of an unknown status", typeNext, pack(uint32(1), uint32(2), uint32(3), int32(-2), uint32(3), int64(6), int64(7), uint64(8), uint32(9)), nil},
 		{"state", typeState, append(pack(uint32(1), uint32(0), uint32(2), int32(3), uint32(4), uint16(3), uint16(4), int64(624), int64(8)), "idid-raw"...),
-			[]any{&traces.RngState{Head: h, Slot: 1, Pass: 2, Worker: 3, Window: 4, When: "after", Pos: 624, DurNS: 8, ID: []byte("idid"), Raw: []byte("-raw")}}},
+			[]any{&traces.RngState{Head: h, Slot: 1, Pass: 2, Worker: 3, Fetch: 4, When: "after", Pos: 624, DurNS: 8, ID: []byte("idid"), Raw: []byte("-raw")}}},
 		{"state with an id longer than it", typeState, append(pack(uint32(1), uint32(0), uint32(2), int32(3), uint32(4), uint16(3), uint16(400), int64(624), int64(8)), "idid"...), nil},
 		{"state of an unknown moment", typeState, pack(uint32(1), uint32(0), uint32(2), int32(3), uint32(4), uint16(7), uint16(0), int64(624), int64(8)), nil},
 		{"loader with little known", typeLoader, []byte(`{"loader": 1, "class": "DataLoader", "sampler_seed": 18446744073709551615, "in_order": true, "length": null, "new": [1]}`),
@@ -78,12 +78,12 @@ func TestTake(t *testing.T) {
 		{"extent", typeExtent, []byte(`{"extent": 1, "loader": 2, "pass": 3, "path": "dataset.records", "class": "list", "items": 1000000, "sampled": 12000, "starts": [67108863, 70000000], "counts": [150, 1]}`),
 			[]any{&traces.Extent{Head: h, Extent: 1, Loader: 2, Pass: 3, Path: "dataset.records", Class: "list", Items: 1000000, Sampled: 12000, Starts: []int64{67108863, 70000000}, Counts: []int64{150, 1}}}},
 		{"private", typePrivate, []byte(`{"pass": 1, "worker": 2, "window": 64, "when": "window", "extent": 0, "parent": 99, "present": 4096, "private": 8192, "dur_ns": 7}`),
-			[]any{&traces.Private{Head: h, Pass: 1, Worker: 2, Window: 64, When: "window", Parent: 99, Present: 4096, Private: 8192, DurNS: 7}}},
+			[]any{&traces.Private{Head: h, Pass: 1, Worker: 2, Fetch: 64, When: "window", Parent: 99, Present: 4096, Private: 8192, DurNS: 7}}},
 		{"digests of a stream", typeDigest, append(pack(uint32(0), uint32(2), int32(1), uint32(7), uint32(3), uint16(2), uint16(0), int64(32), int64(40)), "\x01\x2aAAAAAAAAAAAAAAAABBBBBBBBBBBBBBBBaaaaaaaaaaaaaaaabbbbbbbbbbbbbbbb"...),
-			[]any{&traces.Digest{Head: h, Pass: 2, Worker: 1, Batch: 7, Window: 3, Positions: []int64{32, 40}, Kinds: []byte{1, 42},
+			[]any{&traces.Digest{Head: h, Pass: 2, Worker: 1, Batch: 7, Fetch: 3, Positions: []int64{32, 40}, Kinds: []byte{1, 42},
 				Contents: []byte("AAAAAAAAAAAAAAAABBBBBBBBBBBBBBBB"), Metas: []byte("aaaaaaaaaaaaaaaabbbbbbbbbbbbbbbb")}}},
 		{"digest by index", typeDigest, append(pack(uint32(4), uint32(2), int32(-1), uint32(7), uint32(7), uint16(1), uint16(1), int64(32), int64(-1)), "\x11AAAAAAAAAAAAAAAAaaaaaaaaaaaaaaaa"...),
-			[]any{&traces.Digest{Head: h, Loader: 4, Pass: 2, Worker: -1, Batch: 7, Window: 7, Positions: []int64{32}, Indices: []int64{-1}, Kinds: []byte{17},
+			[]any{&traces.Digest{Head: h, Loader: 4, Pass: 2, Worker: -1, Batch: 7, Fetch: 7, Positions: []int64{32}, Indices: []int64{-1}, Kinds: []byte{17},
 				Contents: []byte("AAAAAAAAAAAAAAAA"), Metas: []byte("aaaaaaaaaaaaaaaa")}}},
 		{"digest without its metas", typeDigest, append(pack(uint32(0), uint32(2), int32(1), uint32(7), uint32(3), uint16(1), uint16(0), int64(32)), "\x01AAAAAAAAAAAAAAAA"...), nil},
 		{"digest with more than it says", typeDigest, append(pack(uint32(0), uint32(2), int32(1), uint32(7), uint32(3), uint16(1), uint16(0), int64(32)), "\x01AAAAAAAAAAAAAAAAaaaaaaaaaaaaaaaa-"...), nil},
@@ -125,7 +125,7 @@ func TestWorkerExit(t *testing.T) {
 	d := newReader(&c)
 	p, _ := d.Procs.Of(99, 1)
 	d.take(&source{ring: &ring{}, proc: 3}, record{kind: typeWorker, tsNS: 5, payload: []byte(`{"worker": 1, "pid": 99, "phase": "exit", "exitcode": -9}`)})
-	want := traces.Exit{Head: traces.Head{TsNS: 5, Proc: p.Number}, Code: -1, Signal: 9, Source: "exitcode"}
+	want := traces.Exit{Head: traces.Head{TsNS: 5, Proc: p.Number}, ExitCode: -1, Signal: 9, Source: "exitcode"}
 	if len(c.rows) != 2 {
 		t.Fatalf("rows: %v", c.rows)
 	}

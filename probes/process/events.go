@@ -131,9 +131,9 @@ func (w *watcher) executed(e processEvent, x *processExecEvent) {
 func (w *watcher) exited(e processEvent, x *processExitEvent) {
 	h := w.head(e)
 	status := syscall.WaitStatus(x.Status)
-	row := traces.Exit{Head: h, Code: int32(status.ExitStatus()), Source: "kernel"}
+	row := traces.Exit{Head: h, ExitCode: int32(status.ExitStatus()), Source: "kernel"}
 	if status.Signaled() {
-		row.Code, row.Signal = -1, int32(status.Signal())
+		row.ExitCode, row.Signal = -1, int32(status.Signal())
 	}
 	r, ok := w.Kin.Of(e.Id)
 	if !ok {
@@ -148,7 +148,7 @@ func (w *watcher) exited(e processEvent, x *processExitEvent) {
 }
 
 func (w *watcher) signalled(e processEvent, s *processSignalEvent) {
-	row := traces.Signal{Head: w.head(e), Signal: s.Signal, Code: s.Code, SenderPid: int32(s.SenderPid), SenderComm: text(s.Comm[:]),
+	row := traces.Signal{Head: w.head(e), Signal: s.Signal, SiCode: s.Code, SenderPid: int32(s.SenderPid), SenderComm: text(s.Comm[:]),
 		SenderAncestor: s.Ancestor != 0, Address: s.Address}
 	if s.SenderId != 0 {
 		row.SenderProc = w.head(processEvent{Id: s.SenderId, Pid: s.SenderPid}).Proc

@@ -36,7 +36,7 @@ func TestForkBomb(t *testing.T) {
 	}
 	seen := 0
 	for _, e := range probetest.Rows[traces.Exit](t, run) {
-		if e.Source == "kernel" && e.Code == 3 {
+		if e.Source == "kernel" && e.ExitCode == 3 {
 			seen++
 		}
 	}
@@ -69,7 +69,7 @@ func TestExits(t *testing.T) {
 			run, _ := probetest.Kernel(t, "sh", "-c", "sh -c '"+tc.script+"'; exit 0")
 			for _, e := range probetest.Rows[traces.Exit](t, run) {
 				if e.Source == "kernel" && e.Proc == 2 {
-					if e.Code != tc.code || e.Signal != tc.signal {
+					if e.ExitCode != tc.code || e.Signal != tc.signal {
 						t.Errorf("exit %+v", e)
 					}
 					return
@@ -96,7 +96,7 @@ ctypes.CDLL(None).pthread_exit(None)
 	for _, e := range probetest.Rows[traces.Exit](t, run) {
 		if e.Source == "kernel" {
 			exits++
-			if e.Code != 5 {
+			if e.ExitCode != 5 {
 				t.Errorf("exit %+v", e)
 			}
 		}
@@ -157,7 +157,7 @@ func TestFaults(t *testing.T) {
 				t.Fatalf("%d signals, want 1: %+v", len(signals), signals)
 			}
 			s := signals[0]
-			if s.Signal != int32(tc.signal) || s.Mapping != tc.mapping || !strings.HasSuffix(s.MappingPath, tc.path) || (tc.path == "") != (s.MappingPath == "") || strings.HasPrefix(s.MappingPath, "…") || s.Code <= 0 || s.SenderPid != 0 {
+			if s.Signal != int32(tc.signal) || s.Mapping != tc.mapping || !strings.HasSuffix(s.MappingPath, tc.path) || (tc.path == "") != (s.MappingPath == "") || strings.HasPrefix(s.MappingPath, "…") || s.SiCode <= 0 || s.SenderPid != 0 {
 				t.Errorf("signal %+v", s)
 			}
 		})
@@ -202,7 +202,7 @@ func TestLinksOutliveCollections(t *testing.T) {
 	run, _ := probetest.Kernel(t, "sh", "-c", "sleep 1.5; (exit 9); exit 0")
 	close(stop)
 	<-done
-	if !slices.ContainsFunc(probetest.Rows[traces.Exit](t, run), func(e traces.Exit) bool { return e.Code == 9 && e.Source == "kernel" }) {
+	if !slices.ContainsFunc(probetest.Rows[traces.Exit](t, run), func(e traces.Exit) bool { return e.ExitCode == 9 && e.Source == "kernel" }) {
 		t.Error("what happened after many collections is missing")
 	}
 }

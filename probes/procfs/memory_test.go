@@ -95,7 +95,7 @@ func TestNews(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = child.Wait()
-	w.Procs.Exit(&rows, pid, st.StartTicks, traces.Exit{Source: "kernel", Signal: 9, Code: -1})
+	w.Procs.Exit(&rows, pid, st.StartTicks, traces.Exit{Source: "kernel", Signal: 9, ExitCode: -1})
 	w.news(time.Now())
 	if w.procs[pid].gone.IsZero() {
 		t.Error("its end went unnoticed")

@@ -138,7 +138,7 @@ func (w *watcher) tend(p *process, now time.Time) {
 		p.gone = now
 		w.endedCPU += p.last.CPU
 		w.ended(now)
-		w.Procs.Exit(w.Rows, p.pid, p.start, traces.Exit{Head: traces.Head{TsNS: probe.Now()}, Code: -1, Source: "gone"})
+		w.Procs.Exit(w.Rows, p.pid, p.start, traces.Exit{Head: traces.Head{TsNS: probe.Now()}, ExitCode: -1, Source: "gone"})
 		return
 	}
 	p.last, p.looked = st, now

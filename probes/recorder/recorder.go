@@ -170,9 +170,9 @@ func (r *recording) stop() {
 
 // end completes the trace.
 func (r *recording) end(how ending) {
-	e := traces.Exit{Head: now(), Code: int32(how.ExitStatus()), Source: "wait"}
+	e := traces.Exit{Head: now(), ExitCode: int32(how.ExitStatus()), Source: "wait"}
 	if how.Signaled() {
-		e.Code, e.Signal = -1, int32(how.Signal())
+		e.ExitCode, e.Signal = -1, int32(how.Signal())
 	}
 	if p, ok := r.procs.ByPid(int32(r.target.pid)); ok {
 		r.procs.Exit(r.out, p.Pid, p.Start, e)

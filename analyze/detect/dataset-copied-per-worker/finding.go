@@ -86,7 +86,7 @@ func (p *pickled) counted() (list []finding.Evidence) {
 			where += fmt.Sprintf(" of rank %d", s.Pass.Loader.Rank())
 		}
 		list = append(list, finding.Evidence{Refs: s.Refs, Text: fmt.Sprintf("%s the main process pickled %s bytes for %s, the dataset (%s) among them. That took %s.",
-			where, duplicate.Number(s.Bytes), finding.Count(s.Workers, "worker"), s.Pass.Loader.First().Dataset, memory.Seconds(s.Pickle.Seconds()))})
+			where, duplicate.Number(s.Bytes), finding.Count(s.Workers, "worker"), s.Pass.Loader.First().DatasetClass, memory.Seconds(s.Pickle.Seconds()))})
 	}
 	return list
 }
@@ -157,7 +157,7 @@ def __getitem__(self, i):
         self.items = np.load(self.path, mmap_mode="r")
     item = self.items[i]
 
-# torch.Tensor attributes are shared with spawned workers as well; NumPy arrays, np.memmap and Python objects are copied.`, l.First().Dataset)
+# torch.Tensor attributes are shared with spawned workers as well; NumPy arrays, np.memmap and Python objects are copied.`, l.First().DatasetClass)
 	if !p.once() {
 		code += fmt.Sprintf("\n\n# %s: once instead of in each pass, if nothing about the dataset changes between them\nDataLoader(..., persistent_workers=True)", at(l))
 	}

@@ -92,7 +92,7 @@ func (p *Process) Keep(k Keeper) {
 	if k.Old {
 		batched = ""
 	}
-	r.Add(p.Proc, traces.Loader{Loader: n, Class: "torch.utils.data.dataloader.DataLoader", Dataset: "__main__.Points", Iterable: k.Iterable, Length: -1, BatchSize: 8, NumWorkers: int32(k.Workers), Persistent: !k.Fresh && k.Workers > 0,
+	r.Add(p.Proc, traces.Loader{Loader: n, Class: "torch.utils.data.dataloader.DataLoader", DatasetClass: "__main__.Points", Iterable: k.Iterable, Length: -1, BatchSize: 8, NumWorkers: int32(k.Workers), Persistent: !k.Fresh && k.Workers > 0,
 		Sampler: "torch.utils.data.sampler.RandomSampler", BatchSampler: "torch.utils.data.sampler.BatchSampler", StartMethod: "fork", Batched: batched, DatasetID: 1, File: "/home/me/proj/train.py", Line: 88})
 	attribute := func(proc uint32, row traces.Attribute, told map[uint32]string, value string) {
 		if value == "" || told[proc] == value || k.Old {
@@ -174,9 +174,9 @@ func (k *Keeper) serve(p *Process, n uint32, pass int, local uint32, procs []*Pr
 			indices := Ascending(8, 8*batch, 1)
 			r.Add(p.Proc, traces.BatchPut{Loader: n, Pass: uint32(pass), Batch: uint32(batch), Worker: int32(i), Indices: indices})
 			if k.Contains != nil {
-				r.Add(w.Proc, Digest(traces.Digest{Pass: local, Worker: int32(i), Batch: uint32(batch), Window: uint32(b)}, indices, func(index int64) What { return k.Contains(pass, index) }))
+				r.Add(w.Proc, Digest(traces.Digest{Pass: local, Worker: int32(i), Batch: uint32(batch), Fetch: uint32(b)}, indices, func(index int64) What { return k.Contains(pass, index) }))
 			}
-			r.Add(w.Proc, traces.BatchFetch{Pass: local, Worker: int32(i), Batch: uint32(batch), Window: uint32(b), FetchNS: 1e6, Samples: 8})
+			r.Add(w.Proc, traces.BatchFetch{Pass: local, Worker: int32(i), Batch: uint32(batch), Fetch: uint32(b), FetchNS: 1e6, Samples: 8})
 			if stop && delivered > 0 {
 				continue
 			}

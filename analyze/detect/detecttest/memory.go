@@ -75,7 +75,7 @@ func (p *Process) Work(c Crew) {
 		}
 	}
 	n := p.loaders
-	r.W.Append(traces.Loader{Head: r.head(p.Proc), Loader: n, Class: "torch.utils.data.dataloader.DataLoader", Dataset: c.Dataset, Length: 100_000, BatchSize: 8,
+	r.W.Append(traces.Loader{Head: r.head(p.Proc), Loader: n, Class: "torch.utils.data.dataloader.DataLoader", DatasetClass: c.Dataset, Length: 100_000, BatchSize: 8,
 		NumWorkers: int32(c.Workers), Persistent: c.Persistent, File: "/home/me/proj/train.py", Line: c.Line, StartMethod: c.Method})
 	var procs []*Process
 	for pass := range uint32(c.Passes) {
@@ -133,7 +133,7 @@ func (c *Crew) serve(p *Process, loader, pass, local uint32, procs []*Process) {
 	r.Wait(c.FirstNS)
 	for b := range batches {
 		for i, w := range procs {
-			r.W.Append(traces.BatchFetch{Head: r.head(w.Proc), Pass: local, Worker: int32(i), Batch: uint32(b*c.Workers + i), Window: uint32(b), FetchNS: 1e6, Samples: 8})
+			r.W.Append(traces.BatchFetch{Head: r.head(w.Proc), Pass: local, Worker: int32(i), Batch: uint32(b*c.Workers + i), Fetch: uint32(b), FetchNS: 1e6, Samples: 8})
 		}
 		for i := range max(c.Workers, 1) {
 			if c.Workers == 0 {
@@ -222,7 +222,7 @@ func (c *Crew) private(p, w *Process, loader, local uint32, pass, worker, batche
 		present = total
 	}
 	row := func(extent uint32, present, private int) {
-		r.W.Append(traces.Private{Head: r.head(w.Proc), Pass: local, Worker: int32(worker), Window: uint32(batches), When: when, Extent: extent, Parent: int32(1000 + p.Proc%60),
+		r.W.Append(traces.Private{Head: r.head(w.Proc), Pass: local, Worker: int32(worker), Fetch: uint32(batches), When: when, Extent: extent, Parent: int32(1000 + p.Proc%60),
 			Present: int64(present) * pageBytes, Private: int64(private) * pageBytes, DurNS: 1e6})
 	}
 	copied, fresh := 0, 0

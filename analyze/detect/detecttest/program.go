@@ -172,7 +172,7 @@ func (p *Process) Open(l Loader) *Opened {
 	if l.Length == 0 {
 		l.Length = 64
 	}
-	p.Run.W.Append(traces.Loader{Head: p.Run.head(p.Proc), Loader: p.loaders, Class: "torch.utils.data.dataloader.DataLoader", Dataset: l.Dataset, Iterable: l.Iterable,
+	p.Run.W.Append(traces.Loader{Head: p.Run.head(p.Proc), Loader: p.loaders, Class: "torch.utils.data.dataloader.DataLoader", DatasetClass: l.Dataset, Iterable: l.Iterable,
 		Length: l.Length, BatchSize: 8, NumWorkers: int32(l.Workers), Persistent: l.Persistent, WorkerInit: l.Init, File: "/home/me/proj/train.py", Line: l.Line,
 		Stack: "/home/me/proj/train.py:99", StartMethod: "fork"})
 	return &Opened{Loader: l, p: p, number: p.loaders}
@@ -318,7 +318,7 @@ func (o *Opened) fetch(w *worker, pass, number, window, batch int) {
 	loader, local := o.where(w, pass, number)
 	r := o.p.Run
 	r.Wait(1e6)
-	r.W.Append(traces.BatchFetch{Head: r.head(w.proc.Proc), Loader: loader, Pass: local, Worker: int32(number), Batch: uint32(batch), Window: uint32(window), FetchNS: 1e6, Samples: 8})
+	r.W.Append(traces.BatchFetch{Head: r.head(w.proc.Proc), Loader: loader, Pass: local, Worker: int32(number), Batch: uint32(batch), Fetch: uint32(window), FetchNS: 1e6, Samples: 8})
 }
 
 func (o *Opened) where(w *worker, pass, number int) (loader, local uint32) {
@@ -358,7 +358,7 @@ func (o *Opened) state(w *worker, i, pass, number, window int, when string) {
 	if when == "after" || when == "before" {
 		dur = 1e6
 	}
-	r.W.Append(traces.RngState{Head: r.head(p.Proc), Slot: slot, Loader: loader, Pass: local, Worker: int32(number), Window: uint32(window), When: when, Pos: pos, ID: id, Raw: raw, DurNS: dur})
+	r.W.Append(traces.RngState{Head: r.head(p.Proc), Slot: slot, Loader: loader, Pass: local, Worker: int32(number), Fetch: uint32(window), When: when, Pos: pos, ID: id, Raw: raw, DurNS: dur})
 }
 
 func file(s Slot) string {

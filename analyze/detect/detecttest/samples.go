@@ -65,7 +65,7 @@ func (p *Process) Serve(s Serve) *Server {
 		s.Batch = 4
 	}
 	p.loaders++
-	p.Run.Add(p.Proc, traces.Loader{Loader: p.loaders, Class: "torch.utils.data.dataloader.DataLoader", Dataset: s.Dataset, DatasetID: s.DatasetID, Length: s.Length, BatchSize: int32(s.Batch),
+	p.Run.Add(p.Proc, traces.Loader{Loader: p.loaders, Class: "torch.utils.data.dataloader.DataLoader", DatasetClass: s.Dataset, DatasetID: s.DatasetID, Length: s.Length, BatchSize: int32(s.Batch),
 		NumWorkers: int32(s.Workers), Iterable: s.Iterable, Batched: s.Batched, Samplers: s.Samplers, SamplerRank: s.Rank, SamplerReplicas: s.Replicas, SamplerSeed: s.Seed, Shuffle: s.Shuffle, Replacement: s.Replacement,
 		SamplerTotal: s.Total, InOrder: true, File: "/home/me/proj/train.py", Line: s.Line, Stack: s.Stack, StartMethod: "fork"})
 	return &Server{Serve: s, p: p, number: p.loaders}
@@ -86,7 +86,7 @@ func (o *Server) Pass(how Pass, samples []Sample) {
 				put.IDs = append(put.IDs, s.ID)
 			}
 		}
-		r.Add(proc, put, traces.BatchFetch{Loader: o.number, Pass: o.passes, Worker: -1, Batch: batch, Window: batch, Samples: int32(len(some))})
+		r.Add(proc, put, traces.BatchFetch{Loader: o.number, Pass: o.passes, Worker: -1, Batch: batch, Fetch: batch, Samples: int32(len(some))})
 		o.digest(proc, o.number, o.passes, -1, batch, at, some)
 		if how.Break == 0 || int(batch) < how.Break {
 			o.next(batch, "ok", how)
@@ -117,7 +117,7 @@ func (o *Server) Stream(how Pass, workers ...[]Sample) {
 			}
 			more = true
 			some := samples[at:min(at+o.Batch, len(samples))]
-			r.Add(procs[i], traces.BatchFetch{Worker: int32(i), Batch: batch, Window: uint32(window), Samples: int32(len(some))})
+			r.Add(procs[i], traces.BatchFetch{Worker: int32(i), Batch: batch, Fetch: uint32(window), Samples: int32(len(some))})
 			o.digest(procs[i], 0, 0, i, batch, at, some)
 			if how.Break == 0 || delivered < how.Break {
 				o.next(batch, "ok", how)

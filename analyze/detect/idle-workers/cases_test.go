@@ -24,7 +24,7 @@ type played struct {
 
 func (p played) play(r *Run) {
 	main := r.Process(-1, 0)
-	r.Add(main.Proc, traces.Loader{Loader: 1, Length: -1, BatchSize: 4, Dataset: "__main__.Shards", Iterable: !p.mapped, NumWorkers: int32(len(p.shares[0])), InOrder: true,
+	r.Add(main.Proc, traces.Loader{Loader: 1, Length: -1, BatchSize: 4, DatasetClass: "__main__.Shards", Iterable: !p.mapped, NumWorkers: int32(len(p.shares[0])), InOrder: true,
 		Persistent: p.persistent, DropLast: p.dropLast, StartMethod: "fork", File: "/home/me/proj/train.py", Line: 88})
 	var procs []uint32
 	next := uint32(10)
@@ -49,7 +49,7 @@ func (p played) play(r *Run) {
 				r.Add(main.Proc, traces.Worker{Loader: 1, Pass: n, Worker: int32(i), Pid: pid, Phase: "begin"})
 				r.Add(next, traces.Worker{Worker: int32(i), Pid: pid, Phase: "ready"})
 				if p.killed && last {
-					r.Add(next, traces.Exit{Code: -1, Signal: 9, Source: "kernel"})
+					r.Add(next, traces.Exit{ExitCode: -1, Signal: 9, Source: "kernel"})
 				}
 				next++
 			}

@@ -212,5 +212,5 @@ DataLoader(..., num_workers=%d)
 # or deal out samples in place of files, in __iter__ of %s:
 info = torch.utils.data.get_worker_info()
 for sample in itertools.islice(samples, info.id, None, info.num_workers):  # samples: of all files, as one worker alone would yield them
-    yield sample`, l.At(), least, l.First().Dataset)
+    yield sample`, l.At(), least, l.First().DatasetClass)
 }

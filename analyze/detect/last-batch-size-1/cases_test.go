@@ -45,7 +45,7 @@ func collate(name string) traces.Loader {
 func (p played) play(r *Run) {
 	main := r.Process(-1, 0)
 	l := p.loader
-	l.Loader, l.Length, l.Dataset, l.File, l.Line, l.Iterable = 1, -1, "__main__.Points", "/home/me/proj/train.py", 88, p.asked == nil
+	l.Loader, l.Length, l.DatasetClass, l.File, l.Line, l.Iterable = 1, -1, "__main__.Points", "/home/me/proj/train.py", 88, p.asked == nil
 	r.Add(main.Proc, l)
 	var steps uint64
 	fetched := p.fetched
@@ -58,10 +58,10 @@ func (p played) play(r *Run) {
 			if p.asked != nil {
 				r.Add(main.Proc, traces.BatchPut{Loader: 1, Pass: pass, Batch: uint32(b), Worker: -1, Indices: make([]int64, p.asked[b])})
 			}
-			r.Add(main.Proc, traces.BatchFetch{Loader: 1, Pass: pass, Worker: -1, Batch: uint32(b), Window: uint32(b), Samples: int32(n)},
+			r.Add(main.Proc, traces.BatchFetch{Loader: 1, Pass: pass, Worker: -1, Batch: uint32(b), Fetch: uint32(b), Samples: int32(n)},
 				traces.BatchNext{Loader: 1, Pass: pass, Batch: uint32(b), Worker: -1, Status: "ok", Steps: steps, Optimizer: 1, Grad: !p.eval})
 			if p.none {
-				r.Add(main.Proc, Digest(traces.Digest{Loader: 1, Pass: pass, Worker: -1, Batch: uint32(b), Window: uint32(b)}, Ascending(8, 8*b, 1), func(index int64) What {
+				r.Add(main.Proc, Digest(traces.Digest{Loader: 1, Pass: pass, Worker: -1, Batch: uint32(b), Fetch: uint32(b)}, Ascending(8, 8*b, 1), func(index int64) What {
 					return [...]What{Numbered(index), {}}[index%2]
 				}))
 			}

@@ -107,7 +107,7 @@ func expression(path string) (expr, name string) {
 
 // place is where the container belongs.
 func (c *copies) place(e traces.Extent) string {
-	if class := c.group.Loaders[0].First().Dataset; strings.Count(e.Path, ".") == 1 && strings.HasPrefix(e.Path, "dataset.") && !strings.Contains(e.Path, "[") {
+	if class := c.group.Loaders[0].First().DatasetClass; strings.Count(e.Path, ".") == 1 && strings.HasPrefix(e.Path, "dataset.") && !strings.Contains(e.Path, "[") {
 		return e.Path + " of " + class
 	}
 	return e.Path

@@ -71,13 +71,13 @@ func (c *played) rank(r *Run, p *Process, rank int) {
 	if rank == 1 && c.other > 0 {
 		n = c.other
 	}
-	o := traces.Loader{Loader: 1, Length: -1, BatchSize: 8, Dataset: "__main__.Images", DatasetID: 3, Batched: "yes", Sampler: deals, BatchSampler: "torch.utils.data.sampler.BatchSampler", Shuffle: "yes",
+	o := traces.Loader{Loader: 1, Length: -1, BatchSize: 8, DatasetClass: "__main__.Images", DatasetID: 3, Batched: "yes", Sampler: deals, BatchSampler: "torch.utils.data.sampler.BatchSampler", Shuffle: "yes",
 		SamplerRank: int64(rank), SamplerReplicas: 2, SamplerSeed: c.seeds[rank], SamplerTotal: (n + 1) / 2 * 2, File: "/home/me/proj/train.py", Line: 88, Samplers: c.samplers}
 	if c.sampler != "" {
 		o.Sampler = c.sampler
 	}
 	if c.class != "" {
-		o.Dataset, o.DatasetID = c.class, 0
+		o.DatasetClass, o.DatasetID = c.class, 0
 	}
 	if c.sampler == "none" {
 		o.Sampler, o.SamplerReplicas, o.SamplerTotal, o.SamplerRank = "torch.utils.data.sampler.RandomSampler", -1, 0, -1
@@ -134,14 +134,14 @@ func (c *played) pass(r *Run, proc uint32, rank, pass, n int) {
 		}
 		r.Add(proc, put)
 		if c.what != nil {
-			r.Add(proc, Digest(traces.Digest{Loader: 1, Pass: uint32(pass), Worker: -1, Batch: batch, Window: batch}, indices, func(index int64) What {
+			r.Add(proc, Digest(traces.Digest{Loader: 1, Pass: uint32(pass), Worker: -1, Batch: batch, Fetch: batch}, indices, func(index int64) What {
 				if c.inside != nil {
 					index = c.inside(rank, index)
 				}
 				return c.what(rank, pass, index)
 			}))
 		}
-		r.Add(proc, traces.BatchFetch{Loader: 1, Pass: uint32(pass), Worker: -1, Batch: batch, Window: batch, Samples: int32(len(indices))},
+		r.Add(proc, traces.BatchFetch{Loader: 1, Pass: uint32(pass), Worker: -1, Batch: batch, Fetch: batch, Samples: int32(len(indices))},
 			traces.BatchNext{Loader: 1, Pass: uint32(pass), Batch: batch, Worker: -1, Status: "ok", Steps: steps, Optimizer: 1, Grad: !c.eval})
 		batch++
 		if !c.eval {

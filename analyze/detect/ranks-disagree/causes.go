@@ -363,7 +363,7 @@ func (v *verdict) other(l *timeline.Loader, pairs [][2]*contents.Sample, moved, 
 		sure = min(sure, finding.Likely)
 	}
 	fix := "# one order on all ranks (os.listdir, glob and sets have none), before the samples are numbered\nfiles = sorted(files)"
-	if strings.HasSuffix(l.First().Dataset, ".Subset") {
+	if strings.HasSuffix(l.First().DatasetClass, ".Subset") {
 		fix = oneSplit
 	}
 	return cause{sure: sure, cost: v.chance(), fix: fix,

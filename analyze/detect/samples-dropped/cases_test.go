@@ -63,7 +63,7 @@ func (c *played) play(r *Run) {
 	p := r.Process(-1, 0)
 	o := c.object
 	o.Loader, o.BatchSize, o.NumWorkers, o.File, o.Line = 1, 8, int32(len(c.batches)), "/home/me/proj/train.py", 88
-	o.Dataset = "__main__.Stream"
+	o.DatasetClass = "__main__.Stream"
 	r.Add(p.Proc, o)
 	steps := uint64(0)
 	for pass := range uint32(max(c.passes, 1)) {
@@ -71,7 +71,7 @@ func (c *played) play(r *Run) {
 		delivered := uint32(0)
 		fetch := func(proc, loader, local uint32, worker int32, batches int32, left int32) {
 			for b := range batches {
-				r.Add(proc, traces.BatchFetch{Loader: loader, Pass: local, Worker: worker, Batch: uint32(b), Window: uint32(b), Samples: 8})
+				r.Add(proc, traces.BatchFetch{Loader: loader, Pass: local, Worker: worker, Batch: uint32(b), Fetch: uint32(b), Samples: 8})
 				r.Add(p.Proc, traces.BatchNext{Loader: 1, Pass: pass, Batch: delivered, Worker: worker, Status: "ok", Steps: steps, Optimizer: 1, Grad: true})
 				steps++
 				delivered++

@@ -85,7 +85,7 @@ func (v *verdict) prepared() string {
 // share is how an IterableDataset gives each rank its own part: of a library,
 // by what the library has for it.
 func (v *verdict) share(p *pair) string {
-	at, class := v.ranks[0].At(), p.a.Made().Dataset
+	at, class := v.ranks[0].At(), p.a.Made().DatasetClass
 	order := ""
 	if p.twins.Scattered || p.twins.Anywhere {
 		order = "; before that, one order on all ranks: a shuffle by one seed (and the epoch), not by the rank"

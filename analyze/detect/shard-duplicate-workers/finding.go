@@ -21,7 +21,7 @@ func (v *verdict) finding() finding.Finding {
 	f := finding.Finding{Rule: id, DP: dp, Certainty: s.certainty, Proof: "hook", Verify: v.Verify(id),
 		Loader: finding.Loader{ID: v.ranks.ID(), At: l.At(), Role: string(v.ranks.Role())}}
 	workers := s.workers()
-	class := samples.ClassName(l.First().Dataset)
+	class := samples.ClassName(l.First().DatasetClass)
 	t := s.pairs[0]
 	all := len(workers) == delivering(v, s.pass)
 	switch {
@@ -54,7 +54,7 @@ func (v *verdict) finding() finding.Finding {
 	if told := v.ledger.ToldContents(); told != "" {
 		f.Evidence = append(f.Evidence, finding.Evidence{Text: duplicate.Upper(told) + "."})
 	}
-	f.Fix = fix(l.At(), l.First().Dataset, s.ordered())
+	f.Fix = fix(l.At(), l.First().DatasetClass, s.ordered())
 	f.NotABugIf = "each worker is meant to read all of the data, and what it does with them differs (other crops of the same images), or the data themselves hold these samples several times."
 	return f
 }

@@ -118,7 +118,7 @@ const subset = "torch.utils.data.dataset.Subset"
 
 // cause says how the two came to have samples in common, as far as it is seen.
 func (e *evaluation) cause(train *samples.Pass) string {
-	a, b := train.Object.Dataset, e.pass.Object.Dataset
+	a, b := train.Object.DatasetClass, e.pass.Object.DatasetClass
 	switch {
 	case e.across():
 		here, there := e.pass.Loader.Rank(), train.Loader.Rank()

@@ -197,7 +197,7 @@ func oneModel(t *timeline.Timeline, a, b *timeline.Process) bool {
 // one length.
 func twin(p, q *samples.Pass) bool {
 	a, b := p.Object, q.Object
-	return p.Loader.Process == q.Loader.Process && a.DatasetID != b.DatasetID && a.DatasetID != 0 && b.DatasetID != 0 && a.Dataset == b.Dataset && a.Length == b.Length
+	return p.Loader.Process == q.Loader.Process && a.DatasetID != b.DatasetID && a.DatasetID != 0 && b.DatasetID != 0 && a.DatasetClass == b.DatasetClass && a.Length == b.Length
 }
 
 // count what of the evaluations was trained on.

@@ -49,7 +49,7 @@ func (s *scene) raises(proc uint32, kind string) {
 
 func (s *scene) kernel(proc uint32, code, signal int32) {
 	s.Wait(second)
-	s.Add(proc, traces.Exit{Code: code, Signal: signal, Source: "kernel"})
+	s.Add(proc, traces.Exit{ExitCode: code, Signal: signal, Source: "kernel"})
 }
 
 const (
@@ -76,7 +76,7 @@ var cases = []struct {
 		s.process(1, 99, "target", bash, "bash run.sh")
 		s.torch(2, 100, "python", "python3 train.py")
 		s.trains(2)
-		s.Add(2, traces.Signal{Signal: 11, Code: 1, SenderPid: 101, SenderProc: 2, SenderAncestor: true, Address: 64, Mapping: "none"})
+		s.Add(2, traces.Signal{Signal: 11, SiCode: 1, SenderPid: 101, SenderProc: 2, SenderAncestor: true, Address: 64, Mapping: "none"})
 		s.kernel(2, -1, 11)
 		s.kernel(1, 0, 0)
 		s.End("0")
@@ -103,7 +103,7 @@ var cases = []struct {
 		s.process(1, 99, "target", bash, "bash run.sh")
 		s.torch(2, 100, "python", "python3 train.py")
 		s.trains(2)
-		s.Add(2, traces.Signal{Signal: 9, Code: 128}, traces.Oom{Comm: "python3"})
+		s.Add(2, traces.Signal{Signal: 9, SiCode: 128}, traces.Oom{Comm: "python3"})
 		s.kernel(2, -1, 9)
 		s.kernel(1, 0, 0)
 		s.End("0")
@@ -132,7 +132,7 @@ var cases = []struct {
 		s.torch(2, 100, "python", "python3 train.py")
 		s.trains(2)
 		s.raises(2, "KeyError")
-		s.Add(2, traces.Exit{Code: -1, Source: "gone"})
+		s.Add(2, traces.Exit{ExitCode: -1, Source: "gone"})
 		s.Add(1, traces.Exit{Source: "wait"})
 		s.End("0")
 	}, "likely|train.py crashed (KeyError) and the command exited with 0", "exit code 1"},
@@ -286,7 +286,7 @@ var cases = []struct {
 		s.torch(2, 100, "python", "python3 train.py")
 		s.trains(2)
 		for _, p := range []uint32{1, 2} {
-			s.Add(p, traces.Signal{Signal: 2, Code: 128})
+			s.Add(p, traces.Signal{Signal: 2, SiCode: 128})
 		}
 		s.kernel(2, -1, 2)
 		s.kernel(1, 0, 0)
@@ -354,7 +354,7 @@ var cases = []struct {
 		s.process(1, 99, "target", python, "torchrun train.py")
 		s.torch(2, 100, "python", "python3 train.py")
 		s.trains(2)
-		s.Add(2, traces.Exit{Code: -1, Source: "gone"})
+		s.Add(2, traces.Exit{ExitCode: -1, Source: "gone"})
 		s.Add(1, traces.Exit{Source: "wait"})
 		s.End("0")
 	}, "cannot-tell|how 1 of 1 process that used torch ended is not known: it is visible in the kernel tier only", ""},
@@ -370,7 +370,7 @@ var cases = []struct {
 		s.torch(3, 100, "python", "python3 train.py")
 		s.kernel(3, 0, 0)
 		s.Add(2, traces.Process{Pid: 101, Ppid: 100, Kind: "python", Hook: "off", Cmdline: "python3 -I x.py", Exe: python, Rank: -1},
-			traces.Exit{Code: 1, Source: "kernel"})
+			traces.Exit{ExitCode: 1, Source: "kernel"})
 		s.kernel(1, 0, 0)
 		s.End("0")
 	}, "clean|1 process that used torch, none crashed", ""},

@@ -66,7 +66,7 @@ func code(p *timeline.Process) string {
 	if p.Exit.Signal != 0 {
 		return timeline.SignalName(p.Exit.Signal)
 	}
-	return fmt.Sprintf("exit code %d", p.Exit.Code)
+	return fmt.Sprintf("exit code %d", p.Exit.ExitCode)
 }
 
 func proof(p *timeline.Process) string {

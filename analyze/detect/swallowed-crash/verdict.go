@@ -76,10 +76,10 @@ func (r *run) toldToEnd(p *timeline.Process) bool {
 		for j := range r.target.Signals {
 			a, b := &p.Signals[i], &r.target.Signals[j]
 			gap := max(a.TsNS, b.TsNS) - min(a.TsNS, b.TsNS)
-			if a.Code <= 0 && timeline.Ends(a.Signal) && a.Signal == b.Signal && a.SenderPid == b.SenderPid && gap <= together {
+			if a.SiCode <= 0 && timeline.Ends(a.Signal) && a.Signal == b.Signal && a.SenderPid == b.SenderPid && gap <= together {
 				return true
 			}
-			if a.Code == 128 && b.Code == 128 && a.Signal == b.Signal && gap <= together { // from the terminal
+			if a.SiCode == 128 && b.SiCode == 128 && a.Signal == b.Signal && gap <= together { // from the terminal
 				return true
 			}
 		}

@@ -54,7 +54,7 @@ func (p played) play(r *Run) {
 		if p.joins {
 			r.Add(main.Proc, traces.Dist{Op: "join"})
 		}
-		r.Add(main.Proc, traces.Loader{Loader: 1, Length: -1, BatchSize: 8, Dataset: "__main__.Files", Iterable: true, File: "/home/me/proj/train.py", Line: 88})
+		r.Add(main.Proc, traces.Loader{Loader: 1, Length: -1, BatchSize: 8, DatasetClass: "__main__.Files", Iterable: true, File: "/home/me/proj/train.py", Line: 88})
 	}
 	for n, rank := range p.ranks {
 		proc := mains[n].Proc

@@ -105,7 +105,7 @@ if info is not None:
     shard, shards = rank * info.num_workers + info.id, world * info.num_workers
 even = len(samples) // shards * shards  # samples: all there are, on every rank and worker; what is left over is not used
 for sample in itertools.islice(samples, shard, even, shards):
-    yield sample`, l.At(), o.Dataset)
+    yield sample`, l.At(), o.DatasetClass)
 	}
 	batch := "..."
 	if o.BatchSize > 0 {

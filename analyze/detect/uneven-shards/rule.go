@@ -220,7 +220,7 @@ func (v *verdict) failed(p *timeline.Process) (how string, other bool) {
 	case p.EndedBadly() && p.Exit.Signal != 0:
 		return fmt.Sprintf("was ended by signal %d", p.Exit.Signal), p.Exit.Signal == timeline.SIGBUS || p.Exit.Signal == timeline.SIGSEGV
 	case p.EndedBadly():
-		return fmt.Sprintf("ended with exit code %d", p.Exit.Code), false
+		return fmt.Sprintf("ended with exit code %d", p.Exit.ExitCode), false
 	case p.EndKnown() || code <= 0:
 		return "", false
 	default:

@@ -232,15 +232,15 @@ func (o *outcome) fault(d *death) cause {
 	switch {
 	case f.Signal == timeline.SIGBUS && shm:
 		c.kind, c.short = sigbusShm, "SIGBUS in "+what+", shared memory was full"
-		c.say("Its access to %s at %s found no page left in the file system of that mapping (SIGBUS, code %d).", what, at, f.Code)
+		c.say("Its access to %s at %s found no page left in the file system of that mapping (SIGBUS, code %d).", what, at, f.SiCode)
 	case f.Signal == timeline.SIGBUS && f.Mapping == "file":
 		c.kind, c.where, c.short = sigbusFile, f.MappingPath, "SIGBUS in "+what+", which is not shared memory"
-		c.say("Its access to %s at %s lies behind the end of the file (it became shorter than its mapping), or the file system could not read it (SIGBUS, code %d). /dev/shm has no part in it.", what, at, f.Code)
+		c.say("Its access to %s at %s lies behind the end of the file (it became shorter than its mapping), or the file system could not read it (SIGBUS, code %d). /dev/shm has no part in it.", what, at, f.SiCode)
 	case f.Signal == timeline.SIGBUS:
 		c.kind = sigbus
-		c.say("It accessed %s at %s (SIGBUS, code %d).", what, at, f.Code)
+		c.say("It accessed %s at %s (SIGBUS, code %d).", what, at, f.SiCode)
 	default:
-		c.say("It accessed %s at %s (%s, code %d).", what, at, timeline.SignalName(f.Signal), f.Code)
+		c.say("It accessed %s at %s (%s, code %d).", what, at, timeline.SignalName(f.Signal), f.SiCode)
 	}
 	c.refer(ref(p.Part, "signal", f.Seq))
 	return c
@@ -281,7 +281,7 @@ func (o *outcome) sent(d *death, s *traces.Signal) cause {
 		c.say("It sent %s to itself.", name)
 	case s.SenderPid == 0 && s.SenderComm == "":
 		c.short = name + " from the kernel"
-		c.say("The kernel sent %s (code %d).", name, s.Code)
+		c.say("The kernel sent %s (code %d).", name, s.SiCode)
 	case s.SenderPid == 0:
 		c.short = fmt.Sprintf("%s sent by %s", name, s.SenderComm)
 		c.say("%s was sent by %s, a process outside of the recorder's pid namespace.", name, s.SenderComm)

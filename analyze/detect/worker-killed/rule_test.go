@@ -51,7 +51,7 @@ func newScene(t *testing.T, tier string, how traces.Loader) *scene {
 		s.Add(1, traces.BatchPut{Loader: 1, Batch: b, Worker: int32(b % 2), Indices: []int64{int64(2 * b), int64(2*b + 1)}})
 	}
 	for b := range uint32(5) {
-		s.Add(2+b%2, traces.BatchFetch{Worker: int32(b % 2), Batch: b, Window: b / 2, Samples: 2})
+		s.Add(2+b%2, traces.BatchFetch{Worker: int32(b % 2), Batch: b, Fetch: b / 2, Samples: 2})
 	}
 	for b := range uint32(4) {
 		s.Add(1, traces.BatchNext{Loader: 1, Batch: b, Worker: -2, Status: "ok", CallNS: s.Now(), Grad: true})
@@ -74,16 +74,16 @@ func (s *scene) asked() {
 // exit is a worker's exit row.
 func (s *scene) exit(worker int32, code int32, asked string) {
 	s.Add(1, traces.Worker{Loader: 1, Worker: worker, Pid: 101 + worker, Phase: "exit", ExitCode: code, Asked: asked})
-	e := traces.Exit{Code: code, Source: "exitcode"}
+	e := traces.Exit{ExitCode: code, Source: "exitcode"}
 	if code < 0 {
-		e.Code, e.Signal = -1, -code
+		e.ExitCode, e.Signal = -1, -code
 	}
 	s.Add(uint32(2+worker), e)
 }
 
 // kernel is the kernel's exit row.
 func (s *scene) kernel(proc uint32, code, signal int32) {
-	s.Add(proc, traces.Exit{Code: code, Signal: signal, Source: "kernel"})
+	s.Add(proc, traces.Exit{ExitCode: code, Signal: signal, Source: "kernel"})
 }
 
 // complaint is torch's error in the loop.
@@ -118,8 +118,8 @@ var cases = []struct {
 	}, "proven|Worker 1 died in pass 0: SIGKILL|before its parent began|Who sent SIGKILL is visible in the kernel tier only|batch 5 (samples 10, 11) and had not|batch 7|The training loop then got RuntimeError", "batch 4"},
 	{"killed, hook tier, the error is not caught", "hook", func(s *scene) {
 		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Killed. ")
-		s.Add(2, traces.Exit{Code: -1, Source: "gone"})
-		s.Add(3, traces.Exit{Code: -1, Source: "gone"})
+		s.Add(2, traces.Exit{ExitCode: -1, Source: "gone"})
+		s.Add(3, traces.Exit{ExitCode: -1, Source: "gone"})
 		s.End("1")
 	}, "proven|Worker 1 died in pass 0: SIGKILL|which torch reported", ""},
 	{"killed while the loop trains", "hook", func(s *scene) {
@@ -152,7 +152,7 @@ var cases = []struct {
 	}, "proven|SIGKILL sent by pid 4242", ""},
 	{"oom, control group", "kernel", func(s *scene) {
 		s.oomKills(s.begin, 4)
-		s.Add(3, traces.Signal{Signal: 9, Code: 128}, traces.Oom{Comm: "python3"})
+		s.Add(3, traces.Signal{Signal: 9, SiCode: 128}, traces.Oom{Comm: "python3"})
 		s.kernel(3, -1, 9)
 		s.oomKills(s.Now()+second, 5)
 		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Killed. ")
@@ -160,7 +160,7 @@ var cases = []struct {
 	}, "proven|control group /job may use 2.15 GB|rose from 4 to 5|marked pid 102|memory-growth-cow", "host"},
 	{"oom, machine", "kernel", func(s *scene) {
 		s.oomKills(s.begin, 4)
-		s.Add(3, traces.Signal{Signal: 9, Code: 128}, traces.Oom{Comm: "python3"})
+		s.Add(3, traces.Signal{Signal: 9, SiCode: 128}, traces.Oom{Comm: "python3"})
 		s.kernel(3, -1, 9)
 		s.oomKills(s.Now()+second, 4)
 		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Killed. ")
@@ -187,7 +187,7 @@ var cases = []struct {
 	{"oom takes the main process too", "kernel", func(s *scene) {
 		s.oomKills(s.begin, 4)
 		for _, proc := range []uint32{3, 1} {
-			s.Add(proc, traces.Signal{Signal: 9, Code: 128}, traces.Oom{Comm: "python3"})
+			s.Add(proc, traces.Signal{Signal: 9, SiCode: 128}, traces.Oom{Comm: "python3"})
 			s.kernel(proc, -1, 9)
 		}
 		s.kernel(2, 0, 0)
@@ -197,19 +197,19 @@ var cases = []struct {
 	{"oom takes the main process too, by the counter alone", "hook", func(s *scene) {
 		s.oomKills(s.begin, 4)
 		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Killed. ")
-		s.Add(1, traces.Exit{Code: -1, Signal: 9, Source: "wait"})
+		s.Add(1, traces.Exit{ExitCode: -1, Signal: 9, Source: "wait"})
 		s.oomKills(s.Now()+second, 6)
 		s.End("137")
 	}, "proven|SIGKILL by the out-of-memory killer, control group /job|exactly 2 processes", ""},
 	{"SIGBUS in /dev/shm", "kernel", func(s *scene) {
-		s.Add(3, traces.Signal{Signal: 7, Code: 2, SenderPid: 102, SenderProc: 3, SenderAncestor: true, Address: 0x7f0000, Mapping: "shm", MappingPath: "/dev/shm/torch_102_1_0"},
-			traces.Signal{Signal: 7, Code: -6, SenderPid: 102, SenderProc: 3, SenderAncestor: true})
+		s.Add(3, traces.Signal{Signal: 7, SiCode: 2, SenderPid: 102, SenderProc: 3, SenderAncestor: true, Address: 0x7f0000, Mapping: "shm", MappingPath: "/dev/shm/torch_102_1_0"},
+			traces.Signal{Signal: 7, SiCode: -6, SenderPid: 102, SenderProc: 3, SenderAncestor: true})
 		s.kernel(3, -1, 7)
 		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Bus error. It is possible that dataloader's workers are out of shared memory. Please try to raise your shared memory limit.")
 		s.End("1")
 	}, "proven|SIGBUS in /dev/shm/torch_102_1_0, shared memory was full|--shm-size|(2 x 2 + 1) = 5", "file_system\""},
 	{"SIGBUS in a file", "kernel", func(s *scene) {
-		s.Add(3, traces.Signal{Signal: 7, Code: 2, SenderPid: 102, SenderProc: 3, SenderAncestor: true, Address: 0x7f0000, Mapping: "file", MappingPath: "/data/x.bin"})
+		s.Add(3, traces.Signal{Signal: 7, SiCode: 2, SenderPid: 102, SenderProc: 3, SenderAncestor: true, Address: 0x7f0000, Mapping: "file", MappingPath: "/data/x.bin"})
 		s.kernel(3, -1, 7)
 		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Bus error. It is possible that dataloader's workers are out of shared memory.")
 		s.End("1")
@@ -219,14 +219,14 @@ var cases = []struct {
 		s.End("1")
 	}, "proven|SIGBUS, in memory whose backing is gone|kernel tier only", ""},
 	{"SIGSEGV at null", "kernel", func(s *scene) {
-		s.Add(3, traces.Signal{Signal: 11, Code: 1, SenderPid: 102, SenderProc: 3, SenderAncestor: true, Address: 0, Mapping: "none"},
-			traces.Signal{Signal: 11, Code: -6, SenderPid: 102, SenderProc: 3, SenderAncestor: true})
+		s.Add(3, traces.Signal{Signal: 11, SiCode: 1, SenderPid: 102, SenderProc: 3, SenderAncestor: true, Address: 0, Mapping: "none"},
+			traces.Signal{Signal: 11, SiCode: -6, SenderPid: 102, SenderProc: 3, SenderAncestor: true})
 		s.kernel(3, -1, 11)
 		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Segmentation fault. ")
 		s.End("1")
 	}, "proven|SIGSEGV at address 0x0, a null pointer|for i in [10, 11]", ""},
 	{"abort", "kernel", func(s *scene) {
-		s.Add(3, traces.Signal{Signal: 6, Code: -6, SenderPid: 102, SenderProc: 3, SenderAncestor: true})
+		s.Add(3, traces.Signal{Signal: 6, SiCode: -6, SenderPid: 102, SenderProc: 3, SenderAncestor: true})
 		s.kernel(3, -1, 6)
 		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Aborted. ")
 		s.End("1")
@@ -355,7 +355,7 @@ var cases = []struct {
 	}, "clean", ""},
 	{"Ctrl-C", "kernel", func(s *scene) {
 		for _, proc := range []uint32{1, 2, 3} {
-			s.Add(proc, traces.Signal{Signal: 2, Code: 128})
+			s.Add(proc, traces.Signal{Signal: 2, SiCode: 128})
 		}
 		s.kernel(2, 1, 0)
 		s.kernel(3, -1, 2)
@@ -367,7 +367,7 @@ var cases = []struct {
 		s.Add(1, traces.Exception{Loader: 1, Worker: -2, Stage: "next", Sample: -1, Type: "KeyboardInterrupt"})
 		s.exit(0, 1, "no")
 		s.exit(1, -2, "no")
-		s.Add(1, traces.Exit{Code: -1, Signal: 2, Source: "wait"})
+		s.Add(1, traces.Exit{ExitCode: -1, Signal: 2, Source: "wait"})
 		s.End("130")
 	}, "clean", ""},
 	{"SIGTERM to the job, which goes on to save", "kernel", func(s *scene) {
@@ -418,7 +418,7 @@ var cases = []struct {
 	{"SIGTERM to the job, hook tier, the main process ends by it", "hook", func(s *scene) {
 		s.exit(0, -15, "no")
 		s.exit(1, -15, "no")
-		s.Add(1, traces.Exit{Code: -1, Signal: 15, Source: "wait"})
+		s.Add(1, traces.Exit{ExitCode: -1, Signal: 15, Source: "wait"})
 		s.End("143")
 	}, "clean", ""},
 	{"the parent is killed, the workers follow", "kernel", func(s *scene) {
@@ -431,7 +431,7 @@ var cases = []struct {
 	}, "clean", ""},
 	{"SIGSEGV while it shuts down", "kernel", func(s *scene) {
 		s.asked()
-		s.Add(3, traces.Signal{Signal: 11, Code: 1, SenderPid: 102, SenderProc: 3, SenderAncestor: true, Mapping: "none"})
+		s.Add(3, traces.Signal{Signal: 11, SiCode: 1, SenderPid: 102, SenderProc: 3, SenderAncestor: true, Mapping: "none"})
 		s.kernel(3, -1, 11)
 		s.kernel(2, 0, 0)
 		s.End("0")
@@ -439,7 +439,7 @@ var cases = []struct {
 	{"SIGSEGV while it shuts down after a break", "kernel", func(s *scene) {
 		s.exit(0, 0, "yes")
 		s.exit(1, -11, "yes")
-		s.Add(3, traces.Signal{Signal: 11, Code: 1, SenderPid: 102, SenderProc: 3, SenderAncestor: true, Mapping: "none"})
+		s.Add(3, traces.Signal{Signal: 11, SiCode: 1, SenderPid: 102, SenderProc: 3, SenderAncestor: true, Mapping: "none"})
 		s.kernel(3, -1, 11)
 		s.Add(1, traces.BatchNext{Loader: 1, Batch: 4, Worker: -2, Status: "ok", CallNS: s.Now()})
 		s.End("0")

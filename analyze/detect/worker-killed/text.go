@@ -242,8 +242,8 @@ func (o *outcome) cost(d *death) string {
 	case !main.EndKnown():
 	case e.Signal != 0:
 		parts = append(parts, "its process ended by "+timeline.SignalName(e.Signal))
-	case e.Code != 0:
-		parts = append(parts, fmt.Sprintf("its process ended with exit code %d", e.Code))
+	case e.ExitCode != 0:
+		parts = append(parts, fmt.Sprintf("its process ended with exit code %d", e.ExitCode))
 	default:
 		parts = append(parts, "its process went on and ended with exit code 0")
 	}

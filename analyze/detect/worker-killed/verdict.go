@@ -195,8 +195,8 @@ func withAll(t *timeline.Timeline, d *death, fatal *traces.Signal) bool {
 			}
 		}
 	}
-	if e := main.Exit; e != nil && near(e.TsNS) && (e.Signal != 0 || e.Code > 128) && !counted(t, d) {
-		ended := timeline.Death{Code: e.Code, Signal: e.Signal}
+	if e := main.Exit; e != nil && near(e.TsNS) && (e.Signal != 0 || e.ExitCode > 128) && !counted(t, d) {
+		ended := timeline.Death{Code: e.ExitCode, Signal: e.Signal}
 		theirs := main.Fatal()
 		if polite(ended) || e.Signal == timeline.SIGKILL {
 			return theirs == nil || sender == nil || sameSender(theirs, sender)

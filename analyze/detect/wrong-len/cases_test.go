@@ -50,7 +50,7 @@ func TestCases(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			run := NewRun(t)
 			main := run.Process(-1, 0)
-			run.Add(main.Proc, traces.Loader{Loader: 1, Length: c.length, BatchSize: 8, Dataset: "torch.utils.data.dataset.Subset", Sampler: c.sampler, File: "/home/me/proj/train.py", Line: 88},
+			run.Add(main.Proc, traces.Loader{Loader: 1, Length: c.length, BatchSize: 8, DatasetClass: "torch.utils.data.dataset.Subset", Sampler: c.sampler, File: "/home/me/proj/train.py", Line: 88},
 				traces.Pass{Loader: 1, Phase: "begin"}, traces.BatchNext{Loader: 1, Worker: -1, Status: "ok", Grad: true})
 			for _, e := range c.raised {
 				run.Add(main.Proc, e)

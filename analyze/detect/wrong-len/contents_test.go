@@ -31,7 +31,7 @@ func around(size int64) func(int, int64) What {
 
 func (c *played) play(r *Run) {
 	p := r.Process(-1, 0)
-	o := traces.Loader{Loader: 1, Length: c.length, BatchSize: int32(c.batch), DropLast: c.dropLast, Dataset: "__main__.Spectra", DatasetID: 1, Batched: "yes", SamplerReplicas: c.replicas, SamplerTotal: c.total,
+	o := traces.Loader{Loader: 1, Length: c.length, BatchSize: int32(c.batch), DropLast: c.dropLast, DatasetClass: "__main__.Spectra", DatasetID: 1, Batched: "yes", SamplerReplicas: c.replicas, SamplerTotal: c.total,
 		Sampler: c.sampler, BatchSampler: "torch.utils.data.sampler.BatchSampler", File: "/home/me/proj/train.py", Line: 88}
 	if c.composed {
 		o.DatasetID = 0
@@ -47,9 +47,9 @@ func (c *played) play(r *Run) {
 			indices := c.asks[at:min(at+c.batch, len(c.asks))]
 			r.Add(p.Proc, traces.BatchPut{Loader: 1, Pass: pass, Batch: batches, Worker: -1, Indices: indices})
 			if !c.old {
-				r.Add(p.Proc, Digest(traces.Digest{Loader: 1, Pass: pass, Worker: -1, Batch: batches, Window: batches}, indices, func(index int64) What { return c.what(int(pass), index) }))
+				r.Add(p.Proc, Digest(traces.Digest{Loader: 1, Pass: pass, Worker: -1, Batch: batches, Fetch: batches}, indices, func(index int64) What { return c.what(int(pass), index) }))
 			}
-			r.Add(p.Proc, traces.BatchFetch{Loader: 1, Pass: pass, Worker: -1, Batch: batches, Window: batches, Samples: int32(len(indices))},
+			r.Add(p.Proc, traces.BatchFetch{Loader: 1, Pass: pass, Worker: -1, Batch: batches, Fetch: batches, Samples: int32(len(indices))},
 				traces.BatchNext{Loader: 1, Pass: pass, Batch: batches, Worker: -1, Status: "ok", Grad: true})
 			batches++
 		}
@@ -137,7 +137,7 @@ func (c *stream) play(r *Run) {
 			rank = -1
 		}
 		p := r.Process(rank, c.ranks)
-		r.Add(p.Proc, traces.Loader{Loader: 1, Length: -1, BatchSize: 8, Iterable: true, DropLast: c.dropLast, Dataset: "__main__.Rows", DatasetID: 1, Batched: c.batched, NumWorkers: c.workers, File: "/home/me/proj/train.py", Line: 88},
+		r.Add(p.Proc, traces.Loader{Loader: 1, Length: -1, BatchSize: 8, Iterable: true, DropLast: c.dropLast, DatasetClass: "__main__.Rows", DatasetID: 1, Batched: c.batched, NumWorkers: c.workers, File: "/home/me/proj/train.py", Line: 88},
 			traces.Pass{Loader: 1, Phase: "begin"})
 		proc, loader, worker := p.Proc, uint32(1), int32(-1)
 		if c.workers > 0 {
@@ -148,7 +148,7 @@ func (c *stream) play(r *Run) {
 			r.Add(proc, traces.Worker{Worker: 0, Pid: pid, Phase: "ready"})
 		}
 		for i, n := range c.gives {
-			r.Add(proc, traces.BatchFetch{Loader: loader, Worker: worker, Batch: uint32(i), Window: uint32(i), Samples: n})
+			r.Add(proc, traces.BatchFetch{Loader: loader, Worker: worker, Batch: uint32(i), Fetch: uint32(i), Samples: n})
 			r.Add(p.Proc, traces.BatchNext{Loader: 1, Batch: uint32(i), Worker: worker, Status: "ok", Grad: true})
 		}
 		end := "dropped"

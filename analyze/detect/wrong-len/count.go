@@ -87,7 +87,7 @@ func (v *verdict) countFinding() finding.Finding {
 	c := v.count
 	f := v.group.Finding(v.Timeline, id, dp)
 	f.Certainty = c.sure
-	name := c.object.Dataset
+	name := c.object.DatasetClass
 	f.Title = fmt.Sprintf("%s gives %s samples, its len() says %s", name, duplicate.Number(c.got), duplicate.Number(c.asked))
 	f.Evidence = []finding.Evidence{{Refs: []finding.Ref{{Part: c.pass.Loader.Process.Part.Name, Table: "pass", Seq: c.seq}},
 		Text: fmt.Sprintf("Pass %d came to its end after %s with %s samples in all. The program had asked for len() of the loader, for which torch asks the dataset: %s.",

@@ -94,16 +94,16 @@ func (v *verdict) absentFinding() finding.Finding {
 	if m.given.Length >= 0 {
 		length = "its length of " + duplicate.Number(m.given.Length)
 	}
-	f.Title = fmt.Sprintf("%s has no sample %d, in spite of %s: %s", m.given.Dataset, m.Sample, length, m.Type)
+	f.Title = fmt.Sprintf("%s has no sample %d, in spite of %s: %s", m.given.DatasetClass, m.Sample, length, m.Type)
 	text := fmt.Sprintf("In pass %d the loader asked for sample %d, and the fetch raised %s: %s, at %s in %s.", m.pass.Number, m.Sample, m.Type, m.Message, v.at(m), m.Func)
 	if m.size >= 0 {
 		text += fmt.Sprintf(" There are %d.", m.size)
 	}
 	f.Evidence = []finding.Evidence{{Text: text, Refs: []finding.Ref{{Part: m.part, Table: "exception", Seq: m.Seq}}}}
 	owner := m.pass.Loader.Process.Part.Name
-	text = fmt.Sprintf("The loader's dataset, %s, has %d samples; its sampler is %s.", m.given.Dataset, m.given.Length, m.given.Sampler)
+	text = fmt.Sprintf("The loader's dataset, %s, has %d samples; its sampler is %s.", m.given.DatasetClass, m.given.Length, m.given.Sampler)
 	if m.given.Length < 0 {
-		text = fmt.Sprintf("The length of %s is not in the trace; the sampler %s draws from all indices below a length.", m.given.Dataset, m.given.Sampler)
+		text = fmt.Sprintf("The length of %s is not in the trace; the sampler %s draws from all indices below a length.", m.given.DatasetClass, m.given.Sampler)
 	}
 	f.Evidence = append(f.Evidence, finding.Evidence{Text: text, Refs: []finding.Ref{{Part: owner, Table: "loader", Seq: m.given.Seq}}})
 	f.Cost = fmt.Sprintf("pass %d brought %d batches and then the error; in a shuffled order it comes at another time in each run", m.pass.Number, m.pass.Delivered)
@@ -115,11 +115,11 @@ func (v *verdict) absentFinding() finding.Finding {
 
 func (v *verdict) fix() string {
 	m := v.worst
-	inside := "in " + m.given.Dataset
-	if strings.HasPrefix(m.given.Dataset, "torch.") {
-		inside = "in the dataset inside of " + m.given.Dataset[strings.LastIndexByte(m.given.Dataset, '.')+1:]
+	inside := "in " + m.given.DatasetClass
+	if strings.HasPrefix(m.given.DatasetClass, "torch.") {
+		inside = "in the dataset inside of " + m.given.DatasetClass[strings.LastIndexByte(m.given.DatasetClass, '.')+1:]
 	}
-	if strings.HasSuffix(m.given.Dataset, ".Subset") {
+	if strings.HasSuffix(m.given.DatasetClass, ".Subset") {
 		inside += " (or, if that is right: among the indices that Subset was given)"
 	}
 	if m.Type == "KeyError" {

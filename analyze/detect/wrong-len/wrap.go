@@ -240,7 +240,7 @@ func (v *verdict) wrapFinding() finding.Finding {
 	if w.least != w.most {
 		length = fmt.Sprintf("%s to %s", duplicate.Number(w.least), length)
 	}
-	name := w.loader.First().Dataset
+	name := w.loader.First().DatasetClass
 	f.Title = fmt.Sprintf("%s has %s samples, and a length of %s: it begins again at index %d", name, duplicate.Number(w.size), length, w.size)
 	part := w.loader.Process.Part.Name
 	var refs []finding.Ref
