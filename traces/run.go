@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // What Open can say about a path. Damage inside of a trace is no error but a
@@ -28,6 +29,7 @@ type Run struct {
 	// it once, however often it was met.
 	Problems []Problem
 	known    map[problemKey]bool
+	noting   sync.Mutex // of Problems and known, while parts are read side by side
 }
 
 // Part is what one recorder wrote.
@@ -95,6 +97,8 @@ type problemKey struct {
 }
 
 func (r *Run) note(problems ...Problem) {
+	r.noting.Lock()
+	defer r.noting.Unlock()
 	for _, p := range problems {
 		key := problemKey{p.Part, p.Table, p.Segment, p.Offset, p.Kind}
 		if !r.known[key] {

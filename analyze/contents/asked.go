@@ -98,5 +98,5 @@ func Cover(length int64, ranks []*Asked) Coverage {
 	return c
 }
 
-// Kept tells whether the indices are known that Cover counts.
+// Kept reports whether the indices are known that Cover counts.
 func (a *Asked) Kept() bool { return len(a.kept) > 0 }

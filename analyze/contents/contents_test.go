@@ -65,7 +65,7 @@ func TestBound(t *testing.T) {
 func add(parts []*traces.Part, n int) *Contents { return addOf(parts, parts, n) }
 
 func addOf(all, parts []*traces.Part, n int) *Contents {
-	c := Facts.New().(*Contents)
+	c := Source.New().(*Contents)
 	for _, p := range parts {
 		for _, b := range rows(p, uint64(slices.Index(all, p)), n) {
 			c.Add(b)

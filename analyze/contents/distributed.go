@@ -6,7 +6,7 @@ import (
 	"github.com/dptrace/dptrace/traces"
 )
 
-// Deals tells whether a loader's sampler deals the indices of one dataset out to
+// Deals reports whether a loader's sampler deals the indices of one dataset out to
 // ranks that all have to have the same list; exact: it is torch's or torchdata's
 // own class, not one made from it.
 func Deals(o *traces.Loader) (deals, exact bool) {

@@ -6,19 +6,20 @@ package contents
 import (
 	"maps"
 
-	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
 )
 
-// Facts is for the rules that compare contents.
-var Facts = &detect.Facts{
-	Name:  "contents",
-	Needs: []string{"loader", "pass", "batch_put", "dataset", "attribute", "digest", "leftover"},
-	New:   func() detect.Accumulator { return &Contents{parts: map[*traces.Part]*part{}} },
+// Source is for the rules that compare contents.
+var Source = &collect.Source[*Contents]{
+	Name:   "contents",
+	Tables: []string{"loader", "pass", "batch_put", "dataset", "attribute", "digest", "leftover"},
+	Uses:   []collect.Any{timeline.Source},
+	New:    func() collect.Collector[*Contents] { return &Contents{parts: map[*traces.Part]*part{}} },
 }
 
-// Contents is the accumulator of Facts.
+// Contents is the evidence of Source.
 type Contents struct {
 	parts  map[*traces.Part]*part
 	held   int  // samples with a digest that are kept
@@ -102,8 +103,11 @@ func (c *Contents) Add(b traces.Batch) {
 	}
 }
 
+// Build is the rows as they were collected.
+func (c *Contents) Build(*collect.Evidence) *Contents { return c }
+
 // Merge takes over what was collected from other parts.
-func (c *Contents) Merge(other detect.Accumulator) {
+func (c *Contents) Merge(other collect.Collector[*Contents]) {
 	o := other.(*Contents)
 	maps.Copy(c.parts, o.parts)
 	c.halved = max(c.halved, o.halved)
@@ -124,7 +128,7 @@ func (c *Contents) part(of *traces.Part) *part {
 	return p
 }
 
-// Recorded tells whether the hook that wrote a loader knew of contents: older
+// Recorded reports whether the hook that wrote a loader knew of contents: older
 // ones wrote none, and that says nothing.
 func Recorded(l *traces.Loader) bool { return l.Batched != "" }
 
@@ -168,8 +172,8 @@ type Leftover struct {
 }
 
 // Leftovers are those of the workers of all passes.
-func (c *Contents) Leftovers(t *timeline.Timeline) map[*timeline.Worker]Leftover {
-	found := map[*timeline.Worker]Leftover{}
+func (c *Contents) Leftovers(t *timeline.Timeline) map[*timeline.WorkerPass]Leftover {
+	found := map[*timeline.WorkerPass]Leftover{}
 	for of, p := range c.parts {
 		for k, left := range p.leftovers {
 			if w := t.Worker(of, k.proc, k.loader, k.pass, k.worker); w != nil {

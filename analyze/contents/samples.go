@@ -26,24 +26,24 @@ const (
 	follows = 64
 )
 
-// Tells tells whether the digest stands for the sample: there is something in
+// Tells reports whether the digest stands for the sample: there is something in
 // it, and all of that could be read.
 func (s *Sample) Tells() bool { return s.Kind&(empty|left) == 0 && s.Kind&(whole|chunks) != 0 }
 
-// Empty tells whether nothing is in it: None, or zeros.
+// Empty reports whether nothing is in it: None, or zeros.
 func (s *Sample) Empty() bool { return s.Kind&empty != 0 }
 
-// Whole tells whether all of its content was read.
+// Whole reports whether all of its content was read.
 func (s *Sample) Whole() bool { return s.Tells() && s.Kind&whole != 0 }
 
-// Follows tells whether it is a window of a series: the one of the index before
+// Follows reports whether it is a window of a series: the one of the index before
 // it, some steps on.
 func (s *Sample) Follows() bool { return s.Kind&follows != 0 }
 
-// Labelled tells whether it has strings or integers.
+// Labelled reports whether it has strings or integers.
 func (s *Sample) Labelled() bool { return s.Meta != [16]byte{} }
 
-// Same tells whether two samples are alike bit for bit, as far as they were
+// Same reports whether two samples are alike bit for bit, as far as they were
 // read; ok is false where that was not done in the same way.
 func (s *Sample) Same(o *Sample) (same, ok bool) {
 	if !s.Tells() || !o.Tells() || s.Kind&(whole|chunks) != o.Kind&(whole|chunks) {
@@ -122,12 +122,12 @@ func (c *Contents) Samples(t *timeline.Timeline, pass *timeline.Pass) []Sample {
 	return c.passes[pass]
 }
 
-// Twice is samples of one index, of two passes.
-type Twice struct{ First, Again *Sample }
+// Pair is samples of one index, of two passes.
+type Pair struct{ First, Again *Sample }
 
-// Again compares the samples of passes index by index: which came twice with
+// CompareByIndex compares the samples of passes index by index: which came twice with
 // the same content, which with another.
-func Again(passes ...[]Sample) (same, other []Twice) {
+func CompareByIndex(passes ...[]Sample) (same, other []Pair) {
 	seen := map[int64][]*Sample{} // by how they were read
 	for _, list := range passes {
 		var now []*Sample
@@ -135,9 +135,9 @@ func Again(passes ...[]Sample) (same, other []Twice) {
 			s := &list[i]
 			for _, first := range seen[s.Index] {
 				if alike, ok := first.Same(s); ok && alike {
-					same = append(same, Twice{first, s})
+					same = append(same, Pair{first, s})
 				} else if ok {
-					other = append(other, Twice{first, s})
+					other = append(other, Pair{first, s})
 				}
 			}
 			now = append(now, s)

@@ -13,8 +13,8 @@ import (
 // Tables is what all three rules read; a gap in one of them is never clean.
 var Tables = []string{"process", "loader", "pass", "worker", "batch_put", "batch_fetch", "batch_next", "rng_slot", "rng_state"}
 
-// Judged is what a rule can say about one loader.
-type Judged struct {
+// Outcome is what a rule can say about one loader.
+type Outcome struct {
 	Rule string
 	Hits []*Hit
 	// Compared is how many streams were compared with another that they must
@@ -24,7 +24,7 @@ type Judged struct {
 }
 
 // Check writes the loader's line of the rule.
-func (g *Group) Check(t *timeline.Timeline, s *streams.Streams, j Judged) finding.Check {
+func (g *Group) Check(t *timeline.Timeline, s *streams.Streams, j Outcome) finding.Check {
 	c := finding.Check{Rule: j.Rule, Loader: g.ID}
 	if Best(j.Hits) > finding.Note {
 		c.Status = finding.Found

@@ -167,7 +167,7 @@ type Tally struct {
 // words of 32 or 64 bits.
 func Count(draws []*streams.Draws, width int64) Tally {
 	var t Tally
-	var c streams.Cover
+	var c streams.IntervalSet
 	for _, d := range draws {
 		c.Add(d)
 		t.Made += d.Words
@@ -198,7 +198,7 @@ func ByPass(draws []*streams.Draws) iter.Seq2[*timeline.Pass, []*streams.Draws] 
 // Outputs is 32-bit words of a hit as a number of the generator's raw outputs.
 func Outputs(h *Hit, words int64) string { return Number(words / rng.Width(h.Slot.Kind)) }
 
-// OldTorch tells whether this PyTorch does not seed NumPy in workers: before 1.9.
+// OldTorch reports whether this PyTorch does not seed NumPy in workers: before 1.9.
 func OldTorch(version string) bool {
 	var major, minor int
 	if n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor); n < 2 {

@@ -173,12 +173,12 @@ func (r *Report) fix() string {
 	return c.Code()
 }
 
-// alike tells whether two generators give one worker the same numbers.
+// alike reports whether two generators give one worker the same numbers.
 func alike(a, b *Hit) bool {
 	first := a.Pairs[0].First
 	for _, d := range b.All {
 		if d.Worker == first.Worker {
-			var c streams.Cover
+			var c streams.IntervalSet
 			c.Add(first)
 			return len(c.Add(d)) > 0
 		}

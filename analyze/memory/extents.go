@@ -93,7 +93,7 @@ const sampledItems = 4096
 // some of them, for it looks at 65,536 objects of a container at most.
 const manyHeld = 8
 
-// Nested tells whether the container's items hold objects of their own: dicts,
+// Nested reports whether the container's items hold objects of their own: dicts,
 // tuples, instances.
 func Nested(e traces.Extent) bool { return perItem(e) > 1.5 }
 

@@ -9,22 +9,26 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/collect"
+	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
 )
 
-// Facts is for all rules about memory.
-var Facts = &detect.Facts{
-	Name:  "memory",
-	Needs: []string{"host", "limit", "worker", "batch_next", "memory", "extent", "private", "cow"},
-	New:   func() detect.Accumulator { return &Memory{parts: map[*traces.Part]*part{}} },
+// Source is for all rules about memory.
+var Source = &collect.Source[*Memory]{
+	Name:   "memory",
+	Tables: []string{"host", "limit", "worker", "batch_next", "memory", "extent", "private", "cow"},
+	Proof:  []string{"limit", "extent", "private", "cow"},
+	Inside: true,
+	Uses:   []collect.Any{timeline.Source},
+	New:    func() collect.Collector[*Memory] { return &Memory{parts: map[*traces.Part]*part{}} },
 }
 
 // Tables is what the rules read of a worker's memory; a gap in one of them is
 // never clean.
 var Tables = []string{"process", "loader", "pass", "worker", "limit", "extent", "private", "cow"}
 
-// Memory is the accumulator of Facts.
+// Memory is the evidence of Source.
 type Memory struct{ parts map[*traces.Part]*part }
 
 type part struct {
@@ -105,8 +109,11 @@ func (m *Memory) Add(b traces.Batch) {
 	}
 }
 
+// Build is the rows as they were collected.
+func (m *Memory) Build(*collect.Evidence) *Memory { return m }
+
 // Merge takes over what another accumulator has collected from other parts.
-func (m *Memory) Merge(other detect.Accumulator) { maps.Copy(m.parts, other.(*Memory).parts) }
+func (m *Memory) Merge(other collect.Collector[*Memory]) { maps.Copy(m.parts, other.(*Memory).parts) }
 
 func (m *Memory) of(tp *traces.Part) *part {
 	p := m.parts[tp]
@@ -144,7 +151,7 @@ func (p *part) look(r *traces.Memory) {
 	l.n++
 }
 
-// delivered tells whether a process was handed a batch between two times.
+// delivered reports whether a process was handed a batch between two times.
 func (p *part) delivered(proc uint32, from, to int64) bool {
 	all := p.nexts[proc]
 	i, _ := slices.BinarySearch(all, from)

@@ -12,7 +12,7 @@ type Group struct {
 }
 
 // Round is the crews of workers that belong together: the n-th of each rank.
-type Round []*Crew
+type Round []*WorkerSet
 
 // Groups sorts the loaders of a timeline.
 func (m *Memory) Groups(t *timeline.Timeline) []*Group {
@@ -33,7 +33,7 @@ func (m *Memory) Groups(t *timeline.Timeline) []*Group {
 }
 
 // Best is the round that some number is largest of; nil if there is none.
-func (g *Group) Best(number func(*Crew) int64) Round {
+func (g *Group) Best(number func(*WorkerSet) int64) Round {
 	var best Round
 	var most int64 = -1
 	for _, r := range g.Rounds {
@@ -45,7 +45,7 @@ func (g *Group) Best(number func(*Crew) int64) Round {
 }
 
 // Sum of a number over the ranks.
-func (r Round) Sum(number func(*Crew) int64) int64 {
+func (r Round) Sum(number func(*WorkerSet) int64) int64 {
 	var n int64
 	for _, l := range r {
 		n += number(l)
@@ -54,8 +54,8 @@ func (r Round) Sum(number func(*Crew) int64) int64 {
 }
 
 // Shares is all workers of all ranks.
-func (r Round) Shares() []*Share {
-	var all []*Share
+func (r Round) Shares() []*WorkerMemory {
+	var all []*WorkerMemory
 	for _, l := range r {
 		all = append(all, l.Shares...)
 	}
@@ -72,7 +72,7 @@ func (r Round) Until() int64 {
 }
 
 // Tightest limit for a number of the round's crews.
-func (m *Memory) TightestOf(r Round, number func(*Crew) int64) (Limit, bool) {
+func (m *Memory) TightestOf(r Round, number func(*WorkerSet) int64) (Limit, bool) {
 	loads := map[*timeline.Loader]int64{}
 	for _, l := range r {
 		loads[l.Loader] = number(l)
@@ -106,7 +106,7 @@ func (g *Group) Passes() int {
 	return most
 }
 
-// Everywhere tells whether something holds for all objects of the group's
+// Everywhere reports whether something holds for all objects of the group's
 // loaders.
 func (g *Group) Everywhere(is func(workers int32, method string) bool) bool {
 	for _, l := range g.Loaders {

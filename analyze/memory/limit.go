@@ -89,7 +89,7 @@ func (m *Memory) limitsOf(l *timeline.Loader, until int64) map[limitKey]Limit {
 	return out
 }
 
-// Since tells whether the trace is of a version that looks for what workers
+// Since reports whether the trace is of a version that looks for what workers
 // inherit: one that writes down the limits.
 func (m *Memory) Since(l *timeline.Loader) bool {
 	p := m.parts[l.Process.Part]

@@ -18,7 +18,7 @@ const atOnce = 2
 // Unnamed is what the workers of a crew copied of memory that no known container
 // lies on, if it is too much for what import torch leaves and grew with the
 // batches; else 0.
-func (m *Memory) Unnamed(c *Crew) int64 {
+func (m *Memory) Unnamed(c *WorkerSet) int64 {
 	p := m.parts[c.Loader.Process.Part]
 	var sum, steady int64
 	for _, s := range c.Shares {
@@ -36,7 +36,7 @@ func (m *Memory) Unnamed(c *Crew) int64 {
 
 // steady is what a worker copied outside in steps between which batches were
 // delivered, the largest of them left out.
-func (p *part) steady(main uint32, s *Share) int64 {
+func (p *part) steady(main uint32, s *WorkerMemory) int64 {
 	var steps []int64
 	for i, from := 1, 0; i < len(s.Curve); i++ {
 		a, b := s.Curve[from], s.Curve[i]
@@ -55,7 +55,7 @@ func (p *part) steady(main uint32, s *Share) int64 {
 
 // Parent is what the main process of a loader wrote to after it had forked.
 // What of it was copied cannot be told.
-func (m *Memory) Parent(c *Crew) int64 {
+func (m *Memory) Parent(c *WorkerSet) int64 {
 	p := m.parts[c.Loader.Process.Part]
 	var n int64
 	for _, r := range p.cow[c.Loader.Process.Proc] {

@@ -18,27 +18,27 @@ const (
 	Kernel             // the kernel: write faults on pages that were shared
 )
 
-// Share is one worker process and what it copied of what it inherited.
-type Share struct {
-	Number  int
-	Process *timeline.Process
-	Tier    Tier
-	Curve   []Point
-	Charged int64            // bytes of the objects of its dataset
-	By      map[uint32]int64 // the same by Extent.Extent; what lies in the blocks of two counts in both
-	Others  int64            // bytes of the objects of other datasets; kernel tier only, as all that follows
-	Outside int64            // bytes of heap and anonymous memory where no such objects are
-	Rest    int64            // bytes of stacks and private file mappings, and what could not be classified
-	Forked  bool             // it forked itself: what it wrote to since then is not counted
-	Open    bool             // its last count is not in the trace
-	Present int64            // bytes of its dataset's extents that were in memory when it began; 0 unknown
-	Private int64            // of them, what nobody else maps, at the end; hook tier
-	NewAnon int64            // growth of anonymous memory between the first and the last look; 0 without two
-	NewFile int64            // the same of file and shared mappings
-	Became  int64            // by which private memory grew that is not new: as smaps_rollup says
-	Looked  bool             // there were two looks
-	Samples int64            // that it has fetched, if each fetch was a full batch
-	Refs    []finding.Ref
+// WorkerMemory is one worker process and what it copied of what it inherited.
+type WorkerMemory struct {
+	Number        int
+	Process       *timeline.Process
+	Tier          Tier
+	Curve         []Point
+	Charged       int64            // bytes of the objects of its dataset
+	By            map[uint32]int64 // the same by Extent.Extent; what lies in the blocks of two counts in both
+	Others        int64            // bytes of the objects of other datasets; kernel tier only, as all that follows
+	Outside       int64            // bytes of heap and anonymous memory where no such objects are
+	Rest          int64            // bytes of stacks and private file mappings, and what could not be classified
+	Forked        bool             // it forked itself: what it wrote to since then is not counted
+	Open          bool             // its last count is not in the trace
+	Present       int64            // bytes of its dataset's extents that were in memory when it began; 0 unknown
+	Private       int64            // of them, what nobody else maps, at the end; hook tier
+	NewAnon       int64            // growth of anonymous memory between the first and the last look; 0 without two
+	NewFile       int64            // the same of file and shared mappings
+	PrivateGrowth int64            // by which private memory grew that is not new: as smaps_rollup says
+	Looked        bool             // there were two looks
+	Samples       int64            // that it has fetched, if each fetch was a full batch
+	Refs          []finding.Ref
 }
 
 // Point is what a worker has copied so far.
@@ -47,12 +47,12 @@ type Point struct {
 	Charged, Outside int64
 }
 
-// Crew is the workers that were started together, and the passes they served:
+// WorkerSet is the workers that were started together, and the passes they served:
 // one pass, or all if they are persistent.
-type Crew struct {
+type WorkerSet struct {
 	Loader  *timeline.Loader
 	Passes  []*timeline.Pass
-	Shares  []*Share
+	Shares  []*WorkerMemory
 	Extents []traces.Extent
 	Whole   bool // its workers are gone after their pass, and served it to the end
 	Persist bool
@@ -60,14 +60,14 @@ type Crew struct {
 }
 
 // Crews of a loader's workers, in their order.
-func (m *Memory) Crews(l *timeline.Loader) []*Crew {
+func (m *Memory) Crews(l *timeline.Loader) []*WorkerSet {
 	p := m.parts[l.Process.Part]
 	if p == nil {
 		return nil
 	}
-	var crews []*Crew
+	var crews []*WorkerSet
 	for _, pass := range l.Passes {
-		workers := slices.DeleteFunc(slices.Clone(pass.Workers), func(w *timeline.Worker) bool { return w.Process == nil || w.Process == l.Process })
+		workers := slices.DeleteFunc(slices.Clone(pass.Workers), func(w *timeline.WorkerPass) bool { return w.Process == nil || w.Process == l.Process })
 		if len(workers) == 0 {
 			continue
 		}
@@ -79,9 +79,9 @@ func (m *Memory) Crews(l *timeline.Loader) []*Crew {
 			}
 			continue
 		}
-		crew := &Crew{Loader: l, Passes: []*timeline.Pass{pass}, Extents: p.extentsFor(pass), Persist: object.Persistent, page: cmp.Or(p.page, 4096)}
+		crew := &WorkerSet{Loader: l, Passes: []*timeline.Pass{pass}, Extents: p.extentsFor(pass), Persist: object.Persistent, page: cmp.Or(p.page, 4096)}
 		for _, w := range workers {
-			crew.Shares = append(crew.Shares, &Share{Number: w.Number, Process: w.Process})
+			crew.Shares = append(crew.Shares, &WorkerMemory{Number: w.Number, Process: w.Process})
 			crew.fetched(w, object)
 		}
 		crews = append(crews, crew)
@@ -96,7 +96,7 @@ func (m *Memory) Crews(l *timeline.Loader) []*Crew {
 	return crews
 }
 
-func (c *Crew) fetched(w *timeline.Worker, object *traces.Loader) {
+func (c *WorkerSet) fetched(w *timeline.WorkerPass, object *traces.Loader) {
 	for _, s := range c.Shares {
 		if s.Process == w.Process {
 			s.Samples += int64(w.Windows) * int64(max(object.BatchSize, 1))
@@ -114,11 +114,11 @@ func objectOf(l *timeline.Loader, number uint32) *traces.Loader {
 }
 
 // measure fills in a share from what the tiers have seen.
-func (p *part) measure(crew *Crew, s *Share) {
+func (p *part) measure(crew *WorkerSet, s *WorkerMemory) {
 	if l := p.looks[s.Process.Proc]; l != nil && l.n > 1 {
 		s.Looked = true
 		s.NewAnon = l.last.Anonymous - l.first.Anonymous
-		s.Became = (l.last.PrivateDirty - l.first.PrivateDirty) - s.NewAnon
+		s.PrivateGrowth = (l.last.PrivateDirty - l.first.PrivateDirty) - s.NewAnon
 		s.NewFile = (l.last.Rss - l.last.Anonymous) - (l.first.Rss - l.first.Anonymous)
 	}
 	p.byHook(crew, s)
@@ -131,7 +131,7 @@ func (p *part) ref(l *timeline.Loader, table string, seq uint64) finding.Ref {
 
 // byHook reads what the worker saw in its own pagemap. Pages that are new since
 // it began are subtracted: they are private, and no copies.
-func (p *part) byHook(crew *Crew, s *Share) {
+func (p *part) byHook(crew *WorkerSet, s *WorkerMemory) {
 	first := map[uint32]traces.Private{}
 	s.By = map[uint32]int64{}
 	var begin, last finding.Ref
@@ -166,14 +166,14 @@ func (p *part) byHook(crew *Crew, s *Share) {
 }
 
 // byKernel reads the kernel's counts, which are better than the hook's.
-func (p *part) byKernel(crew *Crew, s *Share) {
+func (p *part) byKernel(crew *WorkerSet, s *WorkerMemory) {
 	rows := p.cow[s.Process.Proc]
 	if len(rows) == 0 {
 		return
 	}
 	mine, known := runsOf(crew.Extents...), runsOf(p.extents[crew.Loader.Process.Proc]...)
-	*s = Share{Number: s.Number, Process: s.Process, Tier: Kernel, Open: true, By: map[uint32]int64{}, Present: s.Present, Samples: s.Samples,
-		NewAnon: s.NewAnon, NewFile: s.NewFile, Became: s.Became, Looked: s.Looked}
+	*s = WorkerMemory{Number: s.Number, Process: s.Process, Tier: Kernel, Open: true, By: map[uint32]int64{}, Present: s.Present, Samples: s.Samples,
+		NewAnon: s.NewAnon, NewFile: s.NewFile, PrivateGrowth: s.PrivateGrowth, Looked: s.Looked}
 	slices.SortStableFunc(rows, func(a, b cowRow) int { return cmp.Compare(a.seq, b.seq) })
 	blocks := map[int64]placed{} // where a block is mapped is found out late at times, so the last row that names it counts
 	var charged, others, outside, rest int64
@@ -230,7 +230,7 @@ func (p *part) byKernel(crew *Crew, s *Share) {
 }
 
 // At is what a worker had copied of its dataset by a time.
-func (s *Share) At(ts int64) int64 {
+func (s *WorkerMemory) At(ts int64) int64 {
 	var n int64
 	for _, p := range s.Curve {
 		if p.TS <= ts {
@@ -246,7 +246,7 @@ type placed struct {
 	bytes   int64
 }
 
-// charges tells whether what lies on the blocks of a container is held against
+// charges reports whether what lies on the blocks of a container is held against
 // it. They were there at the fork, whatever the kernel tier could find out.
 func (b placed) charges() bool {
 	return b.mapping != "shm" && b.mapping != "stack" && b.mapping != "file"
@@ -254,7 +254,7 @@ func (b placed) charges() bool {
 
 // Grown is the points of the curve at which the worker had copied more than
 // before.
-func (s *Share) Grown() []Point {
+func (s *WorkerMemory) Grown() []Point {
 	var out []Point
 	for _, p := range s.Curve {
 		if len(out) == 0 && p.Charged > 0 || len(out) > 0 && p.Charged > out[len(out)-1].Charged {

@@ -14,7 +14,7 @@ import (
 	"github.com/dptrace/dptrace/traces"
 )
 
-// Fails tells whether a result has a finding at or above a certainty that
+// Fails reports whether a result has a finding at or above a certainty that
 // dptrace.toml does not accept.
 func Fails(r *analyze.Result, atLeast finding.Certainty) bool {
 	return slices.ContainsFunc(r.Findings, func(f finding.Finding) bool { return f.Accepted == "" && f.Certainty >= atLeast })

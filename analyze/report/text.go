@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dptrace/dptrace/analyze"
+	"github.com/dptrace/dptrace/analyze/account"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
@@ -394,7 +395,7 @@ const mostUnhooked = 4
 
 // notHooked has a line for each kind of Python that was not watched from
 // inside; those that have loaded torch come first.
-func notHooked(all []analyze.Unhooked) []string {
+func notHooked(all []account.Unhooked) []string {
 	type kind struct {
 		cmdline, reason string
 		torch           bool
@@ -474,7 +475,7 @@ func (p *page) losses(r *analyze.Result) {
 	}
 }
 
-func (p *page) overhead(o analyze.Overhead) {
+func (p *page) overhead(o account.Overhead) {
 	text := o.Method
 	if o.Percent >= 0 {
 		text = fmt.Sprintf("%.1f %%%s: %s", o.Percent, split(o), o.Method)
@@ -483,13 +484,13 @@ func (p *page) overhead(o analyze.Overhead) {
 }
 
 // split is " (hook 0.2 | recorder 0.1 | eBPF 0.1)": who has spent it.
-func split(o analyze.Overhead) string {
+func split(o account.Overhead) string {
 	percent := map[string]float64{}
 	for _, c := range o.Parts {
 		percent[c.Kind] += c.Percent
 	}
 	var parts []string
-	for _, kind := range []string{analyze.CostHook, analyze.CostRecorder, analyze.CostBPF} {
+	for _, kind := range []string{account.CostHook, account.CostRecorder, account.CostBPF} {
 		if share, ok := percent[kind]; ok {
 			parts = append(parts, fmt.Sprintf("%s %.1f", kind, share))
 		}

@@ -18,7 +18,7 @@ type bounded[T any] struct {
 	hash  func(*T) uint64
 }
 
-// takes tells whether a row with this hash is kept.
+// takes reports whether a row with this hash is kept.
 func (b *bounded[T]) takes(hash uint64) bool { return hash>>(64-b.k) == 0 }
 
 // add a row that is taken.

@@ -6,16 +6,19 @@ package samples
 import (
 	"slices"
 
-	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
 )
 
-// Facts is for the rules that ask who got a sample.
-var Facts = &detect.Facts{
-	Name:  "samples",
-	Needs: []string{"loader", "dataset", "attribute", "opened", "batch_put", "batch_fetch", "digest", "rng_slot", "rng_state"},
-	New:   func() detect.Accumulator { return newLedger(mostEntries, mostDigests) },
+// Source is for the rules that ask who got a sample.
+var Source = &collect.Source[*Attribution]{
+	Name:   "samples",
+	Tables: []string{"loader", "dataset", "attribute", "opened", "batch_put", "batch_fetch", "digest", "rng_slot", "rng_state"},
+	Proof:  []string{"dataset", "batch_put", "batch_fetch", "digest"},
+	Inside: true,
+	Uses:   []collect.Any{timeline.Source},
+	New:    func() collect.Collector[*Attribution] { return newLedger(mostEntries, mostDigests) },
 }
 
 // Tables is what tells who got a sample; a gap in one of them is never clean.
@@ -28,7 +31,7 @@ const (
 	mostDigests = 1_000_000
 )
 
-// Ledger is the accumulator of Facts.
+// Ledger is the collector of Source.
 type Ledger struct {
 	parts   map[*traces.Part]*part
 	numbers map[stream]uint32 // of streams
@@ -36,8 +39,7 @@ type Ledger struct {
 	entries bounded[entry]
 	digests bounded[digest]
 
-	last   uint32 // the stream of the row before
-	judged *Judged
+	last uint32 // the stream of the row before
 }
 
 // stream is what came through one worker in one pass, as recorded. Loader and
@@ -266,7 +268,7 @@ func (l *Ledger) digest(tp *traces.Part, p *part, r *traces.Digest) {
 }
 
 // Merge takes over what was collected from other parts.
-func (l *Ledger) Merge(other detect.Accumulator) {
+func (l *Ledger) Merge(other collect.Collector[*Attribution]) {
 	o := other.(*Ledger)
 	for tp, p := range o.parts {
 		l.parts[tp] = p

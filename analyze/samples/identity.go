@@ -35,7 +35,7 @@ type sameness struct {
 
 // identify finds, for each loader on several ranks, which of the ranks' datasets
 // are one: the first rank's is what those of the others are compared with.
-func (j *Judged) identify(t *timeline.Timeline) {
+func (j *Attribution) identify(t *timeline.Timeline) {
 	used := map[*timeline.Loader][]datasetKey{}
 	for i := range j.entries {
 		k := j.dataset(&j.entries[i])
@@ -84,7 +84,7 @@ func (j *Judged) identify(t *timeline.Timeline) {
 
 // Sure is how sure it is that an index names one sample in passes of two
 // processes, over the dataset of one loader.
-func (j *Judged) Sure(a, b *Pass) Sameness {
+func (j *Attribution) Sure(a, b *Pass) Sameness {
 	if a.Loader.Process == b.Loader.Process {
 		return Same
 	}
@@ -93,11 +93,11 @@ func (j *Judged) Sure(a, b *Pass) Sameness {
 
 // SureOf is how sure it is that the samples of a pass are those of the other
 // ranks at the same indices.
-func (j *Judged) SureOf(p *timeline.Pass) Sameness {
+func (j *Attribution) SureOf(p *timeline.Pass) Sameness {
 	if s, ok := j.sure[p]; ok {
 		return s
 	}
-	sure, made := Same, p.Made()
+	sure, made := Same, p.DataLoader()
 	for k, s := range j.same {
 		if k.process == p.Loader.Process && (made.DatasetID == 0 || made.DatasetID == k.number) {
 			sure = min(sure, s.sure)
@@ -107,9 +107,9 @@ func (j *Judged) SureOf(p *timeline.Pass) Sameness {
 	return sure
 }
 
-// kin tells whether two datasets have one class and one length, as far as is
+// kin reports whether two datasets have one class and one length, as far as is
 // known.
-func (j *Judged) kin(a, b datasetKey, la, lb *timeline.Loader) bool {
+func (j *Attribution) kin(a, b datasetKey, la, lb *timeline.Loader) bool {
 	x, y := la.First(), lb.First()
 	if x.DatasetClass != y.DatasetClass || x.Length >= 0 && y.Length >= 0 && x.Length != y.Length {
 		return false
@@ -139,7 +139,7 @@ type observed struct {
 	random   bool // an index had two contents, or its process's fetches draw random numbers
 }
 
-func (j *Judged) observe(seen map[datasetKey]*observed, k datasetKey) *observed {
+func (j *Attribution) observe(seen map[datasetKey]*observed, k datasetKey) *observed {
 	if o := seen[k]; o != nil {
 		return o
 	}
@@ -150,7 +150,7 @@ func (j *Judged) observe(seen map[datasetKey]*observed, k datasetKey) *observed 
 		if l.Process != k.process {
 			continue
 		}
-		made := w.Pass.Made()
+		made := w.Pass.DataLoader()
 		part := j.ledger.parts[l.Process.Part]
 		if w.Process != nil && part.drew[w.Process.Proc] {
 			o.random = true
@@ -220,7 +220,7 @@ func (o *observed) compare(p *observed, mine, theirs []traces.Attribute) Samenes
 	return Unknown
 }
 
-// metasAgree tells whether the texts of enough samples agree, so many different
+// metasAgree reports whether the texts of enough samples agree, so many different
 // ones that two other datasets would have them at the same places with a chance
 // below one in a billion.
 func (o *observed) metasAgree(p *observed) bool {
@@ -245,7 +245,7 @@ func (o *observed) metasAgree(p *observed) bool {
 	return float64(n)*math.Log10(agree) < -9
 }
 
-// attributesAgree tells whether all that hangs on two datasets is equal, and a
+// attributesAgree reports whether all that hangs on two datasets is equal, and a
 // container of enough items is among it.
 func attributesAgree(a, b []traces.Attribute) bool {
 	if len(a) != len(b) {

@@ -7,19 +7,20 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
 )
 
-// Judged is the ledger of a run whose processes, passes and datasets are known:
+// Attribution is the ledger of a run whose processes, passes and datasets are known:
 // of samples that were delivered. What was fetched ahead and thrown away is not
 // in it.
-type Judged struct {
+type Attribution struct {
 	Passes []*Pass // by loader, number of the pass, rank
 
 	ledger  *Ledger
 	entries []entry // by id, index, pass
-	reads   map[*timeline.Worker]*Read
+	reads   map[*timeline.WorkerPass]*Read
 	same    map[datasetKey]sameness
 	sure    map[*timeline.Pass]Sameness
 }
@@ -32,17 +33,15 @@ type Pass struct {
 }
 
 // Judged joins the ledger with the timeline, once.
-func (l *Ledger) Judged(t *timeline.Timeline) *Judged {
-	if l.judged == nil {
-		j := &Judged{ledger: l, reads: map[*timeline.Worker]*Read{}, same: map[datasetKey]sameness{}, sure: map[*timeline.Pass]Sameness{}}
-		passes := l.passes(t)
-		j.number(passes)
-		j.read(t)
-		j.identify(t)
-		j.name()
-		l.judged = j
-	}
-	return l.judged
+func (l *Ledger) Build(e *collect.Evidence) *Attribution {
+	t := collect.Of(e, timeline.Source)
+	j := &Attribution{ledger: l, reads: map[*timeline.WorkerPass]*Read{}, same: map[datasetKey]sameness{}, sure: map[*timeline.Pass]Sameness{}}
+	passes := l.passes(t)
+	j.number(passes)
+	j.read(t)
+	j.identify(t)
+	j.name()
+	return j
 }
 
 // passes of the streams of indices; nil where none is known.
@@ -60,7 +59,7 @@ func (l *Ledger) passes(t *timeline.Timeline) []*Pass {
 	passes := make([]*Pass, len(l.streams))
 	for i, s := range l.streams {
 		if p := known[key{s.part, s.proc, s.loader, s.pass}]; p != nil && s.worker == asked {
-			passes[i] = &Pass{Pass: p, Object: p.Made()}
+			passes[i] = &Pass{Pass: p, Object: p.DataLoader()}
 		}
 	}
 	return passes
@@ -68,7 +67,7 @@ func (l *Ledger) passes(t *timeline.Timeline) []*Pass {
 
 // number replaces the streams of entries by the numbers of their passes, and
 // drops what was not delivered.
-func (j *Judged) number(passes []*Pass) {
+func (j *Attribution) number(passes []*Pass) {
 	for _, p := range passes {
 		if p != nil {
 			j.Passes = append(j.Passes, p)
@@ -101,7 +100,7 @@ func (j *Judged) number(passes []*Pass) {
 	j.ledger.entries.rows, j.entries = nil, kept
 }
 
-// delivered tells whether a batch reached the training loop: surely, where
+// delivered reports whether a batch reached the training loop: surely, where
 // batches may overtake each other.
 func (p *Pass) delivered(batch uint32) bool {
 	ahead := 0
@@ -113,7 +112,7 @@ func (p *Pass) delivered(batch uint32) bool {
 
 // name gives the entries the ids that are the same in all processes, and sorts
 // them.
-func (j *Judged) name() {
+func (j *Attribution) name() {
 	numbers := map[datasetKey]uint64{}
 	for i := range j.entries {
 		e := &j.entries[i]
@@ -135,7 +134,7 @@ func (j *Judged) name() {
 }
 
 // dataset of an entry whose id is still as recorded.
-func (j *Judged) dataset(e *entry) datasetKey {
+func (j *Attribution) dataset(e *entry) datasetKey {
 	p := j.Passes[e.stream]
 	n := uint32(e.id >> indexBits)
 	if n == 0 {
@@ -162,7 +161,7 @@ type Given struct {
 
 // Each gives each sample and all who were given it, by loader, pass and rank for each At. The list
 // is reused.
-func (j *Judged) Each() iter.Seq2[Origin, []Given] {
+func (j *Attribution) Each() iter.Seq2[Origin, []Given] {
 	return func(yield func(Origin, []Given) bool) {
 		var list []Given
 		for i := 0; i < len(j.entries); {
@@ -180,16 +179,16 @@ func (j *Judged) Each() iter.Seq2[Origin, []Given] {
 }
 
 // Scale is for how many samples each one stands that was looked at.
-func (j *Judged) Scale() int { return 1 << min(j.ledger.entries.k, 30) }
+func (j *Attribution) Scale() int { return 1 << min(j.ledger.entries.k, 30) }
 
-// Told says which samples were left out, or is "".
-func (j *Judged) Told() string { return j.ledger.entries.told("indices") }
+// SamplingNote says which samples were left out, or is "".
+func (j *Attribution) SamplingNote() string { return j.ledger.entries.told("indices") }
 
-// ToldContents says the same of contents.
-func (j *Judged) ToldContents() string { return j.ledger.digests.told("positions") }
+// ContentsSamplingNote says the same of contents.
+func (j *Attribution) ContentsSamplingNote() string { return j.ledger.digests.told("positions") }
 
 // Files that all of some processes have opened: their paths, and the rows.
-func (j *Judged) Files(processes []*timeline.Process) (paths []string, seqs []uint64) {
+func (j *Attribution) Files(processes []*timeline.Process) (paths []string, seqs []uint64) {
 	count, first := map[string]int{}, map[string]traces.Opened{}
 	for _, p := range processes {
 		seen := map[string]bool{}

@@ -50,16 +50,16 @@ type Shared struct {
 // Place is one index, and which sample it is on each of two ranks.
 type Place struct{ Index, A, B int64 }
 
-// Differ tells whether two ranks go through lists that are not one.
+// Differ reports whether two ranks go through lists that are not one.
 func (s *Shared) Differ() bool { return s.Others+s.Foreign >= enoughContents }
 
-// Alike tells whether two ranks take the very same samples.
+// Alike reports whether two ranks take the very same samples.
 func (s *Shared) Alike() bool { return s.Samples == s.A && s.Samples == s.B }
 
 // enoughByChance are expected in common, or their number says nothing.
 const enoughByChance = 16
 
-// ByChance tells whether two ranks have as many samples in common as if each had
+// ByChance reports whether two ranks have as many samples in common as if each had
 // drawn its own from all there are; expected is that number.
 func (s *Shared) ByChance() (expected float64, yes bool) {
 	a, b, n := float64(s.A), float64(s.B), float64(s.Length)
@@ -90,7 +90,7 @@ const mostPlaces = 1 << 18
 
 // Members of the loaders of one ID. Each rank is compared with the first one and
 // with the one before it: where lists differ, they do so between such two.
-func (j *Judged) Members(ranks timeline.Ranks) *Members {
+func (j *Attribution) Members(ranks timeline.Ranks) *Members {
 	m := &Members{}
 	of, total := m.collect(j, ranks)
 	m.pair()
@@ -156,7 +156,7 @@ func (j *Judged) Members(ranks timeline.Ranks) *Members {
 }
 
 // collect the lists: of each of Judged.Passes, that of its loader object.
-func (m *Members) collect(j *Judged, ranks timeline.Ranks) (of []*list, samples int) {
+func (m *Members) collect(j *Attribution, ranks timeline.Ranks) (of []*list, samples int) {
 	type object struct {
 		loader *timeline.Loader
 		number uint32
@@ -216,7 +216,7 @@ func (l *list) take(o Origin) {
 	l.samples++
 }
 
-// still tells whether each pass had the same samples, but for what drop_last
+// still reports whether each pass had the same samples, but for what drop_last
 // dropped.
 func (l *list) still() bool {
 	return l.passes == 1 || l.most+max(int(l.first.Object.BatchSize), 1) > l.samples
@@ -245,7 +245,7 @@ func (s *Shared) finish(ends map[int]int64, scale int) {
 	}
 }
 
-// meet tells whether two ascending lists have a number in common.
+// meet reports whether two ascending lists have a number in common.
 func meet(a, b []uint32) bool {
 	for i, k := 0, 0; i < len(a) && k < len(b); {
 		switch {

@@ -3,6 +3,7 @@ package samples_test
 import (
 	"testing"
 
+	"github.com/dptrace/dptrace/analyze/collect"
 	. "github.com/dptrace/dptrace/analyze/detect/detecttest"
 	"github.com/dptrace/dptrace/analyze/samples"
 	"github.com/dptrace/dptrace/analyze/timeline"
@@ -10,18 +11,13 @@ import (
 )
 
 // judged is the ledger of a trace.
-func judged(t testing.TB, run *traces.Run) (*samples.Judged, *timeline.Timeline) {
+func judged(t testing.TB, run *traces.Run) (*samples.Attribution, *timeline.Timeline) {
 	t.Helper()
-	b, l := timeline.NewBuilder(), samples.Facts.New()
-	if err := run.Each(nil, func(batch traces.Batch) error {
-		b.Add(batch)
-		l.Add(batch)
-		return nil
-	}); err != nil {
+	e, err := collect.Read(run, samples.Source)
+	if err != nil {
 		t.Fatal(err)
 	}
-	tl := b.Build(run.Problems)
-	return l.(*samples.Ledger).Judged(tl), tl
+	return collect.Of(e, samples.Source), collect.Of(e, timeline.Source)
 }
 
 // TestOracle: a million samples on four ranks in five passes, counted by the

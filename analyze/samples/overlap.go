@@ -48,7 +48,7 @@ const mostCells = 4 << 20
 // they are of one dataset, at the same index of it and of the loader's dataset: a
 // Subset or a ConcatDataset that has one sample in several places has it there on
 // purpose.
-func (j *Judged) Overlaps(ranks timeline.Ranks) []*Overlap {
+func (j *Attribution) Overlaps(ranks timeline.Ranks) []*Overlap {
 	var overlaps []*Overlap
 	slots := map[int][2]int{} // by pass in Judged.Passes: overlap, rank in it
 	cells := 0
@@ -77,7 +77,7 @@ func (j *Judged) Overlaps(ranks timeline.Ranks) []*Overlap {
 	return slices.DeleteFunc(overlaps, func(o *Overlap) bool { return o.n < 2 })
 }
 
-func (j *Judged) count(overlaps []*Overlap, slots map[int][2]int) {
+func (j *Attribution) count(overlaps []*Overlap, slots map[int][2]int) {
 	var same []Given // of one pass of the loader, on all ranks
 	for origin, given := range j.Each() {
 		index := origin.Index
@@ -139,7 +139,7 @@ func (o *Overlap) DistinctOf(p *timeline.Pass) int {
 	return o.Distinct[slices.IndexFunc(o.Ranks, func(r *Pass) bool { return r.Pass == p })]
 }
 
-// Once tells whether a rank was given each of its samples once.
+// Once reports whether a rank was given each of its samples once.
 func (o *Overlap) Once(p *timeline.Pass) bool {
 	i := slices.IndexFunc(o.Ranks, func(r *Pass) bool { return r.Pass == p })
 	return o.Distinct[i] == o.Ranks[i].Samples

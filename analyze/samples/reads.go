@@ -10,7 +10,7 @@ import (
 
 // Read is what one worker read in one pass, of what was looked at.
 type Read struct {
-	Worker  *timeline.Worker
+	Worker  *timeline.WorkerPass
 	Samples int // fetched
 
 	digests []digest // by position: of batches that were delivered
@@ -19,8 +19,8 @@ type Read struct {
 }
 
 // read sorts the digests by worker.
-func (j *Judged) read(t *timeline.Timeline) {
-	workers := make([]*timeline.Worker, len(j.ledger.streams))
+func (j *Attribution) read(t *timeline.Timeline) {
+	workers := make([]*timeline.WorkerPass, len(j.ledger.streams))
 	for i, s := range j.ledger.streams {
 		if s.worker != asked {
 			workers[i] = t.Worker(s.part, s.proc, s.loader, s.pass, s.worker)
@@ -46,7 +46,7 @@ func (j *Judged) read(t *timeline.Timeline) {
 	for i := range j.ledger.digests.rows {
 		d := &j.ledger.digests.rows[i]
 		w := workers[d.stream]
-		if w == nil || !(&Pass{Pass: w.Pass, Object: w.Pass.Made()}).delivered(d.batch) {
+		if w == nil || !(&Pass{Pass: w.Pass, Object: w.Pass.DataLoader()}).delivered(d.batch) {
 			continue
 		}
 		j.reads[w].digests = append(j.reads[w].digests, *d)
@@ -58,13 +58,13 @@ func (j *Judged) read(t *timeline.Timeline) {
 }
 
 // Read is what a worker read; nil if nothing of it is known.
-func (j *Judged) Read(w *timeline.Worker) *Read { return j.reads[w] }
+func (j *Attribution) Read(w *timeline.WorkerPass) *Read { return j.reads[w] }
 
 // Looked is how many of its samples were looked at, and have something in them
 // to be compared.
 func (r *Read) Looked() (n int) {
 	for i := range r.digests {
-		for _, by := range []By{Whole, Chunks, Texts} {
+		for _, by := range []Basis{Whole, Chunks, Texts} {
 			if _, ok := r.digests[i].key(by); ok {
 				n++
 				break
@@ -74,24 +74,24 @@ func (r *Read) Looked() (n int) {
 	return n
 }
 
-// Fixed tells whether two contents of a loader's samples that differ are two
+// Fixed reports whether two contents of a loader's samples that differ are two
 // samples: random numbers were drawn in none of its fetches, and it is samples
 // that the dataset hands out; or the contents of one pass come again in another,
 // so that those numbers are for the order alone.
-func (j *Judged) Fixed(l *timeline.Loader) bool {
+func (j *Attribution) Fixed(l *timeline.Loader) bool {
 	return !j.drew(l) && l.First().Batched != "no" || j.recurs(l)
 }
 
-// Unlike says why a loader is not Fixed.
-func (j *Judged) Unlike(l *timeline.Loader) string {
+// WhyNotFixed says why a loader is not Fixed.
+func (j *Attribution) WhyNotFixed(l *timeline.Loader) string {
 	if l.First().Batched == "no" && !j.drew(l) {
 		return "the dataset hands out batches (batch_size=None), and none of them came again: the samples in them may be put together anew each time"
 	}
 	return "the fetches draw random numbers: the contents of a sample may differ each time that it is read"
 }
 
-// drew tells whether random numbers were drawn in fetches of a loader.
-func (j *Judged) drew(l *timeline.Loader) bool {
+// drew reports whether random numbers were drawn in fetches of a loader.
+func (j *Attribution) drew(l *timeline.Loader) bool {
 	part := j.ledger.parts[l.Process.Part]
 	for _, p := range l.Passes {
 		for _, w := range p.Workers {
@@ -103,8 +103,8 @@ func (j *Judged) drew(l *timeline.Loader) bool {
 	return false
 }
 
-// recurs tells whether contents of one pass come again in another.
-func (j *Judged) recurs(l *timeline.Loader) bool {
+// recurs reports whether contents of one pass come again in another.
+func (j *Attribution) recurs(l *timeline.Loader) bool {
 	of, again := map[[2]uint64]*timeline.Pass{}, map[[2]uint64]bool{}
 	for _, p := range l.Passes {
 		for _, w := range p.Workers {
@@ -134,7 +134,7 @@ var resampled = regexp.MustCompile(`(?i)resampl`)
 
 // Resamples is the dataset of a loader whose workers draw their shards anew by
 // its name, or by that of a stage in it (WebDataset(resampled=True)); else "".
-func (j *Judged) Resamples(l *timeline.Loader) string {
+func (j *Attribution) Resamples(l *timeline.Loader) string {
 	name := l.First().DatasetClass
 	part := j.ledger.parts[l.Process.Part]
 	for _, p := range l.Passes {
@@ -150,7 +150,7 @@ func (j *Judged) Resamples(l *timeline.Loader) string {
 // Seq is its first row in the table of digests.
 func (r *Read) Seq() (uint64, bool) { return r.row, r.rows }
 
-// Repeats tells whether a worker reads samples more than once itself: by
+// Repeats reports whether a worker reads samples more than once itself: by
 // repeat(), by draws with replacement, or because its samples are alike.
 func (r *Read) Repeats() bool {
 	n, different := 0, map[[2]uint64]bool{}
@@ -163,20 +163,20 @@ func (r *Read) Repeats() bool {
 	return n >= enoughContents && 10*len(different) < 9*n
 }
 
-// By says what of two samples was compared.
-type By int
+// Basis says what of two samples was compared.
+type Basis int
 
 const (
-	Nothing By = iota
-	Texts      // strings in them, which augmentation leaves as they are
-	Chunks     // pieces of their contents
-	Whole      // their contents
+	Nothing Basis = iota
+	Texts         // strings in them, which augmentation leaves as they are
+	Chunks        // pieces of their contents
+	Whole         // their contents
 )
 
 // Twins is two workers that read the same samples.
 type Twins struct {
 	A, B      *Read
-	By        By
+	By        Basis
 	Both      int  // positions of both that were compared; of A where Anywhere
 	Equal     int  // of them
 	Anywhere  bool // A's are among B's, at other places
@@ -192,7 +192,7 @@ func Compare(a, b *Read) *Twins {
 	if a.Repeats() || b.Repeats() {
 		return nil
 	}
-	for _, by := range []By{Whole, Chunks, Texts} {
+	for _, by := range []Basis{Whole, Chunks, Texts} {
 		if t := aligned(a, b, by); t != nil {
 			return t
 		}
@@ -208,7 +208,7 @@ func Compare(a, b *Read) *Twins {
 }
 
 // key is what is compared of a sample; false: nothing can be.
-func (d *digest) key(by By) ([2]uint64, bool) {
+func (d *digest) key(by Basis) ([2]uint64, bool) {
 	if d.kind&(low|partly) != 0 {
 		return [2]uint64{}, false
 	}
@@ -222,7 +222,7 @@ func (d *digest) key(by By) ([2]uint64, bool) {
 }
 
 // aligned compares positions that both have.
-func aligned(a, b *Read, by By) *Twins {
+func aligned(a, b *Read, by Basis) *Twins {
 	t := &Twins{A: a, B: b, By: by}
 	different, mine := map[[2]uint64]bool{}, map[[2]uint64]int{}
 	for i, k := 0, 0; i < len(a.digests) && k < len(b.digests); {
@@ -284,7 +284,7 @@ func among(a, b *Read) *Twins {
 	return t
 }
 
-// all tells whether everything that was read was looked at, whole.
+// all reports whether everything that was read was looked at, whole.
 func (r *Read) all() bool {
 	if r.Samples == 0 || len(r.digests) != r.Samples {
 		return false
@@ -345,7 +345,7 @@ type Scatter struct {
 
 // Scattered compares what was looked at of two reads, without regard to places.
 func Scattered(a, b *Read) (s Scatter) {
-	for _, by := range []By{Whole, Chunks} {
+	for _, by := range []Basis{Whole, Chunks} {
 		mine, theirs := a.contents(by), b.contents(by)
 		n, m := 0, 0
 		for k, times := range mine {
@@ -371,7 +371,7 @@ func Scattered(a, b *Read) (s Scatter) {
 }
 
 // Together is what all workers of a pass read, as if it was the first one.
-func (j *Judged) Together(p *timeline.Pass) *Read {
+func (j *Attribution) Together(p *timeline.Pass) *Read {
 	all := &Read{}
 	for _, w := range p.Workers {
 		r := j.reads[w]
@@ -395,7 +395,7 @@ const certain = 10
 // the samples are others.
 func (s *Scatter) Tells() bool { return s.Expected >= certain }
 
-// Same tells whether the same samples were read, as far as a part of them tells:
+// Same reports whether the same samples were read, as far as a part of them tells:
 // as many in common as that makes likely, and next to none twice in one read, as
 // it would be if rows were equal in the data.
 func (s *Scatter) Same() bool {
@@ -408,7 +408,7 @@ func (s *Scatter) Twins(a, b *Read) *Twins {
 }
 
 // contents are how often each was read.
-func (r *Read) contents(by By) map[[2]uint64]int {
+func (r *Read) contents(by Basis) map[[2]uint64]int {
 	times := map[[2]uint64]int{}
 	for i := range r.digests {
 		if k, ok := r.digests[i].key(by); ok {
@@ -418,7 +418,7 @@ func (r *Read) contents(by By) map[[2]uint64]int {
 	return times
 }
 
-// Even tells whether two workers came to the end of as many samples.
+// Even reports whether two workers came to the end of as many samples.
 func Even(a, b *Read) bool {
 	return a.Samples == b.Samples && a.Worker.Pass.Exhausted && b.Worker.Pass.Exhausted
 }
@@ -448,12 +448,12 @@ func (t *Twins) Sure() Surety {
 // workers may begin with the same one.
 var drawsShards = regexp.MustCompile(`^(webdataset|wids|torchdata|torch\.utils\.data\.datapipes)\b`)
 
-// DrawsShards tells whether the dataset is of such a library.
+// DrawsShards reports whether the dataset is of such a library.
 func (t *Twins) DrawsShards() bool {
-	return drawsShards.MatchString(t.A.Worker.Pass.Made().DatasetClass)
+	return drawsShards.MatchString(t.A.Worker.Pass.DataLoader().DatasetClass)
 }
 
-// far tells whether positions from half of the samples on were compared.
+// far reports whether positions from half of the samples on were compared.
 func (t *Twins) far() bool {
 	for _, r := range []*Read{t.A, t.B} {
 		if n := len(r.digests); n == 0 || r.Samples == 0 || 2*int(r.digests[n-1].position) < r.Samples {
@@ -463,7 +463,7 @@ func (t *Twins) far() bool {
 	return true
 }
 
-// Every tells whether two workers read the same from their beginnings to their
+// Every reports whether two workers read the same from their beginnings to their
 // ends, as far as was looked at.
 func (t *Twins) Every() bool {
 	return t.Sure() == Certain && !t.Anywhere && t.A.Samples == t.B.Samples && t.Equal == t.Both

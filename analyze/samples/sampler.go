@@ -7,20 +7,20 @@ import (
 	"github.com/dptrace/dptrace/traces"
 )
 
-// Contract is what a loader's sampler promises about the ranks.
-type Contract int
+// Promise is what a loader's sampler promises about the ranks.
+type Promise int
 
 const (
-	Custom      Contract = iota // of the program's or a library's own: nothing is promised
-	EachItsOwn                  // torch's, without replacement: it knows of no ranks, and goes through all of its data on each
-	Distributed                 // torch's DistributedSampler: a share for each rank, padded
-	Replacing                   // with replacement: samples come more than once, on one rank and on several
-	Repeating                   // by its name it hands out samples several times, on purpose
+	Custom      Promise = iota // of the program's or a library's own: nothing is promised
+	EachItsOwn                 // torch's, without replacement: it knows of no ranks, and goes through all of its data on each
+	Distributed                // torch's DistributedSampler: a share for each rank, padded
+	Replacing                  // with replacement: samples come more than once, on one rank and on several
+	Repeating                  // by its name it hands out samples several times, on purpose
 )
 
 // ofSamplers is what torch's samplers promise; torchdata's stateful ones are
 // the same. SeedableRandomSampler only seeds its generator by the epoch.
-var ofSamplers = map[string]Contract{
+var ofSamplers = map[string]Promise{
 	"torch.utils.data.sampler.RandomSampler":                           EachItsOwn,
 	"torch.utils.data.sampler.SequentialSampler":                       EachItsOwn,
 	"torch.utils.data.sampler.SubsetRandomSampler":                     EachItsOwn,
@@ -37,7 +37,7 @@ var repeating = regexp.MustCompile(`(?i)repeat|group|episod|shot|support|perclas
 
 // ContractOf a loader. The innermost sampler decides, whatever batches are made
 // of what it says.
-func ContractOf(l *traces.Loader) Contract {
+func ContractOf(l *traces.Loader) Promise {
 	chain := chainOf(l)
 	if repeating.MatchString(strings.Join(chain, " ")) {
 		return Repeating
@@ -78,5 +78,5 @@ func SamplerName(l *traces.Loader) string {
 	return ClassName(class)
 }
 
-// GivenBatches tells whether the program gave a batch sampler of its own making.
+// GivenBatches reports whether the program gave a batch sampler of its own making.
 func GivenBatches(l *traces.Loader) bool { return l.BatchSize <= 0 }

@@ -2,8 +2,8 @@ package streams
 
 import "slices"
 
-// Cover is the union of spans, and for each piece of it who came first.
-type Cover struct {
+// IntervalSet is the union of spans, and for each piece of it who came first.
+type IntervalSet struct {
 	byStream map[int32][]piece // sorted, disjoint
 }
 
@@ -20,7 +20,7 @@ type Shared struct {
 }
 
 // Add puts draws into the cover and gives back what of them was in it before.
-func (c *Cover) Add(d *Draws) []Shared {
+func (c *IntervalSet) Add(d *Draws) []Shared {
 	if c.byStream == nil {
 		c.byStream = map[int32][]piece{}
 	}
@@ -78,7 +78,7 @@ func join(pieces []piece) []piece {
 }
 
 // Words is the size of the union.
-func (c *Cover) Words() int64 {
+func (c *IntervalSet) Words() int64 {
 	var n int64
 	for _, pieces := range c.byStream {
 		for _, p := range pieces {

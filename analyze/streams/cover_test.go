@@ -9,7 +9,7 @@ import (
 func TestCover(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 300 {
-		var c Cover
+		var c IntervalSet
 		owner := map[int64]*Draws{} // by word of stream 0, the first who drew it
 		for range 12 {
 			d := &Draws{}
@@ -55,7 +55,7 @@ func TestCover(t *testing.T) {
 }
 
 func TestCoverKeepsStreamsApart(t *testing.T) {
-	var c Cover
+	var c IntervalSet
 	c.Add(&Draws{Spans: []Span{{Stream: 1, From: 0, To: 10}}})
 	if s := c.Add(&Draws{Spans: []Span{{Stream: 2, From: 0, To: 10}}}); s != nil {
 		t.Errorf("shared between two streams: %+v", s)
@@ -65,7 +65,7 @@ func TestCoverKeepsStreamsApart(t *testing.T) {
 // Neighbours of one owner become one piece: 200,000 fetches of one process must
 // not be 200,000 pieces.
 func TestCoverJoins(t *testing.T) {
-	var c Cover
+	var c IntervalSet
 	d := &Draws{}
 	for i := range int64(1000) {
 		d.Spans = append(d.Spans, Span{From: 10 * i, To: 10*i + 10})

@@ -12,7 +12,7 @@ import (
 // Draws is what one worker drew from one generator in one pass, inside of its
 // fetches.
 type Draws struct {
-	Worker  *timeline.Worker
+	Worker  *timeline.WorkerPass
 	Slot    *Slot
 	Spans   []Span // raw outputs whose place on a stream is known, in the order in which they were drawn
 	Words   int64  // sum of Spans, in 32-bit words
@@ -38,7 +38,7 @@ type Span struct {
 	Before, After uint64 // seq of the rows of rng_state around it
 }
 
-// Data tells whether these are data draws: in at least half of the fetches, and
+// Data reports whether these are data draws: in at least half of the fetches, and
 // from a generator that is not seeded anew all the time. The latter's numbers
 // may be a function of the sample, and are not a stream.
 func (d *Draws) Data() bool {
@@ -78,7 +78,7 @@ func (s *Streams) Draws(t *timeline.Timeline) []*Draws {
 
 // of makes the draws of one log. mixed: the rows before a fetch may be lost, so
 // that what was drawn by the training loop cannot be told from the fetch's.
-func (s *Streams) of(w *timeline.Worker, l *log, mixed bool) *Draws {
+func (s *Streams) of(w *timeline.WorkerPass, l *log, mixed bool) *Draws {
 	d := &Draws{Worker: w, Slot: l.slot, Drew: l.drew, Windows: max(w.Windows, l.windows), Late: l.late, Made: l.made, Reseeded: l.broken, Unfollowed: l.unfollowed, Gaps: l.gaps}
 	d.Ordering = w.Pass.Loader.Iterable() && l.slot.Role != "transform" && l.slot.Role != "collate"
 	if d.Ordering {

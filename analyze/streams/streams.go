@@ -14,16 +14,20 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/rng"
+	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
 )
 
-// Facts is what the rules about random numbers share.
-var Facts = &detect.Facts{
-	Name:  "streams",
-	Needs: []string{"rng_slot", "rng_state"},
-	New:   func() detect.Accumulator { return New(DefaultBudget) },
+// Source is what the rules about random numbers share.
+var Source = &collect.Source[*Streams]{
+	Name:   "streams",
+	Tables: []string{"rng_slot", "rng_state"},
+	Proof:  []string{"rng_slot", "rng_state", "batch_fetch"},
+	Inside: true,
+	Uses:   []collect.Any{timeline.Source},
+	New:    func() collect.Collector[*Streams] { return New(DefaultBudget) },
 }
 
 // DefaultBudget is how many blocks of MT19937 are stepped for one report, about
@@ -97,8 +101,11 @@ func (s *Streams) Add(b traces.Batch) {
 	}
 }
 
+// Build is the rows as they were collected.
+func (s *Streams) Build(*collect.Evidence) *Streams { return s }
+
 // Merge takes over what was collected from other parts.
-func (s *Streams) Merge(o detect.Accumulator) { maps.Copy(s.parts, o.(*Streams).parts) }
+func (s *Streams) Merge(o collect.Collector[*Streams]) { maps.Copy(s.parts, o.(*Streams).parts) }
 
 func (p *partLogs) state(r *traces.RngState) {
 	if r.Seq != p.next {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/dptrace/dptrace/analyze/collect"
 	. "github.com/dptrace/dptrace/analyze/detect/detecttest"
 	"github.com/dptrace/dptrace/analyze/streams"
 	"github.com/dptrace/dptrace/analyze/timeline"
@@ -39,7 +40,7 @@ func resolve(t *testing.T, budget int64, run *traces.Run, drop func(*traces.RngS
 	}); err != nil {
 		t.Fatal(err)
 	}
-	return s, s.Draws(b.Build(nil))
+	return s, s.Draws(b.Build(&collect.Evidence{Run: &traces.Run{}}))
 }
 
 func one(g func(pass, worker int) *Gen) func(pass, worker int) []*Gen {

@@ -3,6 +3,7 @@ package timeline
 import (
 	"maps"
 
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -180,7 +181,7 @@ func (b *Builder) Add(batch traces.Batch) {
 }
 
 // Merge takes over what another Builder has collected from other parts.
-func (b *Builder) Merge(o *Builder) { maps.Copy(b.parts, o.parts) }
+func (b *Builder) Merge(o collect.Collector[*Timeline]) { maps.Copy(b.parts, o.(*Builder).parts) }
 
 func (b *Builder) part(part *traces.Part) *partRows {
 	p := b.parts[part]
@@ -242,7 +243,7 @@ func (pr *procRows) raise(r *traces.Exception) {
 	}
 }
 
-// handedOver tells whether torch hands an exception to the training loop. What
+// handedOver reports whether torch hands an exception to the training loop. What
 // is no Exception ends the worker.
 func handedOver(r *traces.Exception) bool {
 	switch r.Type {

@@ -135,7 +135,7 @@ func judge(stdout, stderr io.Writer, paths []string, o reportOptions) error {
 
 // analyzed judges a run and marks what is accepted.
 func analyzed(run *traces.Run, accepted []accept.Entry) (*analyze.Result, error) {
-	result, err := analyze.Run(run)
+	result, err := analyze.Run(run, analyze.Rules)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +171,7 @@ func printText(w io.Writer, r *analyze.Result) error {
 	return report.Text(w, r, o)
 }
 
-// terminal tells whether w is one, and how wide.
+// terminal reports whether w is one, and how wide.
 func terminal(w io.Writer) (columns int, ok bool) {
 	f, isFile := w.(*os.File)
 	if !isFile {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/memory"
@@ -17,10 +18,10 @@ import (
 
 // Rule is the rule.
 var Rule = detect.Rule{
-	ID:    id,
-	Title: "The dataset is pickled into every worker",
-	Facts: memory.Facts,
-	Judge: judge,
+	ID:      id,
+	Title:   "The dataset is pickled into every worker",
+	Sources: []collect.Any{memory.Source},
+	Judge:   detect.Adapt(judge),
 }
 
 const id = "dataset-copied-per-worker"
@@ -34,8 +35,8 @@ const (
 
 var tables = []string{"process", "loader", "pass", "worker", "batch_next", "limit"}
 
-func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	m := facts.(*memory.Memory)
+func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
+	m := collect.Of(e, memory.Source)
 	for _, g := range m.Groups(t) {
 		p := &pickled{m: m, t: t, group: g}
 		p.weigh()
@@ -115,7 +116,7 @@ func (p *pickled) weigh() {
 	}
 }
 
-// once tells whether the workers stay from pass to pass.
+// once reports whether the workers stay from pass to pass.
 func (p *pickled) once() bool { return p.group.Loaders[0].First().Persistent }
 
 func (p *pickled) check() finding.Check {

@@ -12,7 +12,7 @@ import (
 
 func TestRecorded(t *testing.T) {
 	detecttest.Golden(t, copied.Rule.ID, func(run *traces.Run) ([]finding.Finding, []finding.Check, error) {
-		result, err := analyze.Run(run)
+		result, err := analyze.Run(run, analyze.Rules)
 		if err != nil {
 			return nil, nil, err
 		}

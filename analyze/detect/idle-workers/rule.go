@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/deliveries"
 	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/analyze/duplicate"
@@ -16,10 +17,10 @@ import (
 
 // Rule is the rule.
 var Rule = detect.Rule{
-	ID:    id,
-	Title: "Some workers deliver nothing",
-	Facts: deliveries.Facts,
-	Judge: judge,
+	ID:      id,
+	Title:   "Some workers deliver nothing",
+	Sources: []collect.Any{deliveries.Source},
+	Judge:   detect.Adapt(judge),
 }
 
 const id = "idle-workers"
@@ -27,8 +28,8 @@ const id = "idle-workers"
 // busy is how many batches another worker must have delivered.
 const busy = 2
 
-func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	d := facts.(*deliveries.Deliveries)
+func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
+	d := collect.Of(e, deliveries.Source)
 	fetches := d.Fetches(t)
 	for _, g := range deliveries.Groups(t) {
 		v := &verdict{Timeline: t, group: g, d: d, fetches: fetches}
@@ -51,7 +52,7 @@ func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.F
 type share struct {
 	pass  *timeline.Pass
 	idle  []int // numbers of workers
-	busy  []*timeline.Worker
+	busy  []*timeline.WorkerPass
 	least int // batches of the one that delivered fewest, and any
 	total int
 }
@@ -61,7 +62,7 @@ type verdict struct {
 	*timeline.Timeline
 	group   *deliveries.Group
 	d       *deliveries.Deliveries
-	fetches map[*timeline.Worker]*deliveries.Fetched
+	fetches map[*timeline.WorkerPass]*deliveries.Fetched
 
 	judged  int     // passes in which every worker had its chance
 	idle    []share // those of them in which some had nothing to do

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/contents"
 	"github.com/dptrace/dptrace/analyze/deliveries"
 	"github.com/dptrace/dptrace/analyze/detect"
@@ -16,11 +17,11 @@ import (
 
 // Rule is the rule.
 var Rule = detect.Rule{
-	ID:    id,
-	DP:    dp,
-	Title: "A training batch of one sample",
-	Facts: detect.Join(deliveries.Facts, contents.Facts),
-	Judge: judge,
+	ID:      id,
+	DP:      dp,
+	Title:   "A training batch of one sample",
+	Sources: []collect.Any{deliveries.Source, contents.Source},
+	Judge:   detect.Adapt(judge),
 }
 
 const (
@@ -28,9 +29,8 @@ const (
 	dp = "DP8"
 )
 
-func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	both := facts.(detect.Joined)
-	d, c := both[0].(*deliveries.Deliveries), both[1].(*contents.Contents)
+func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
+	d, c := collect.Of(e, deliveries.Source), collect.Of(e, contents.Source)
 	fetches := d.Fetches(t)
 	for _, g := range deliveries.Groups(t) {
 		v := &verdict{Timeline: t, group: g, d: d, fetches: fetches}
@@ -63,7 +63,7 @@ const (
 type lone struct {
 	pass   *timeline.Pass
 	worker int // -2 not known
-	deliveries.One
+	deliveries.Singleton
 	table  string // of One.Seq
 	part   string // where that row is
 	origin origin
@@ -77,7 +77,7 @@ type verdict struct {
 	*timeline.Timeline
 	group   *deliveries.Group
 	d       *deliveries.Deliveries
-	fetches map[*timeline.Worker]*deliveries.Fetched
+	fetches map[*timeline.WorkerPass]*deliveries.Fetched
 
 	certainty finding.Certainty
 	lone      []lone // of all certainties
@@ -92,14 +92,14 @@ type verdict struct {
 	empty     bool   // samples with nothing in them reach a collate function of the program's own
 }
 
-// collates tells whether a function of the program's own makes the batches. What
+// collates reports whether a function of the program's own makes the batches. What
 // it leaves out (None, in place of an image that could not be read) is not seen.
 func collates(o *object) bool { return o.Collate != "" && !strings.HasPrefix(o.Collate, "torch.") }
 
 // batchSampler is torch's own: it makes batches of one size, but for the last.
 const batchSampler = "torch.utils.data.sampler.BatchSampler"
 
-// uniform tells whether all batches of a loader but the last are of one size,
+// uniform reports whether all batches of a loader but the last are of one size,
 // which is more than one: as far as the sizes were asked for, or (own) as far
 // as can be seen of a batch sampler of the user's own.
 func uniform(o *object, asked *deliveries.Sizes) (is, own bool) {
@@ -138,7 +138,7 @@ func (v *verdict) look(pass *timeline.Pass) {
 			}
 			continue
 		}
-		l := lone{pass: pass, worker: -2, One: one, table: "batch_put", part: pass.Loader.Process.Part.Name, origin: left}
+		l := lone{pass: pass, worker: -2, Singleton: one, table: "batch_put", part: pass.Loader.Process.Part.Name, origin: left}
 		if one.Batch != p.Asked.Last {
 			l.origin = asked
 		}
@@ -157,7 +157,7 @@ func (v *verdict) look(pass *timeline.Pass) {
 
 // fetched looks at what one worker fetched: of an IterableDataset nothing else
 // is known, and of others it may be less than was asked for.
-func (v *verdict) fetched(pass *timeline.Pass, p *deliveries.Pass, w *timeline.Worker, f *deliveries.Fetched) {
+func (v *verdict) fetched(pass *timeline.Pass, p *deliveries.Pass, w *timeline.WorkerPass, f *deliveries.Fetched) {
 	o := objectOf(pass)
 	if o.BatchSize <= 1 && (o.BatchSampler == "" || p.Asked.Most <= 1) {
 		return
@@ -173,7 +173,7 @@ func (v *verdict) fetched(pass *timeline.Pass, p *deliveries.Pass, w *timeline.W
 		if !p.Reached(one.Batch) || p.AskedForOne(one.Batch) {
 			continue
 		}
-		l := lone{pass: pass, worker: w.Number, One: one, table: "batch_fetch", part: w.Process.Part.Name, origin: left}
+		l := lone{pass: pass, worker: w.Number, Singleton: one, table: "batch_fetch", part: w.Process.Part.Name, origin: left}
 		unlike := false
 		switch {
 		case counted && v.most(pass) < 2: // what is fetched is no list: how many samples it has is not known

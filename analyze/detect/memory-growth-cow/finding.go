@@ -84,7 +84,7 @@ func (c *copies) again() string {
 			continue
 		}
 		all++
-		if 2*r.Sum((*memory.Crew).Sum) >= c.limit.Load {
+		if 2*r.Sum((*memory.WorkerSet).Sum) >= c.limit.Load {
 			n++
 		}
 	}
@@ -123,7 +123,7 @@ func (c *copies) counted() (list []finding.Evidence) {
 	return list
 }
 
-func (c *copies) countedIn(crew *memory.Crew) string {
+func (c *copies) countedIn(crew *memory.WorkerSet) string {
 	by := crew.By()
 	var what []string
 	for _, e := range crew.Ranked() {
@@ -166,7 +166,7 @@ func (c *copies) countedIn(crew *memory.Crew) string {
 	return text + " Copied pages look like this, and so do pages that the main process has let go of."
 }
 
-func refs(crew *memory.Crew) []finding.Ref {
+func refs(crew *memory.WorkerSet) []finding.Ref {
 	out := crew.ExtentRefs(crew.Ranked()...)
 	for i, s := range crew.Shares {
 		if i == listed {
@@ -180,7 +180,7 @@ func refs(crew *memory.Crew) []finding.Ref {
 // curve of the worker that copied most, and where it ends.
 func (c *copies) curve() []finding.Evidence {
 	crew := c.round[0]
-	var s *memory.Share
+	var s *memory.WorkerMemory
 	for _, one := range crew.Shares {
 		if s == nil || one.Charged > s.Charged {
 			s = one

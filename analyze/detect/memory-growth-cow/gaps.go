@@ -40,7 +40,7 @@ func (c *copies) blind() string {
 	return ""
 }
 
-func (c *copies) blindTo(crew *memory.Crew) string {
+func (c *copies) blindTo(crew *memory.WorkerSet) string {
 	unseen, open, forked := 0, 0, 0
 	var became, charged int64
 	for _, s := range crew.Shares {
@@ -53,7 +53,7 @@ func (c *copies) blindTo(crew *memory.Crew) string {
 			forked++
 		}
 		if s.Tier != memory.Kernel {
-			became += s.Became
+			became += s.PrivateGrowth
 			charged += s.Charged
 		}
 	}

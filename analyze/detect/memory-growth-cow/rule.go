@@ -6,6 +6,7 @@ package cow
 import (
 	"fmt"
 
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/memory"
@@ -14,10 +15,10 @@ import (
 
 // Rule is the rule.
 var Rule = detect.Rule{
-	ID:    id,
-	Title: "Workers copy the dataset's Python objects, page by page",
-	Facts: memory.Facts,
-	Judge: judge,
+	ID:      id,
+	Title:   "Workers copy the dataset's Python objects, page by page",
+	Sources: []collect.Any{memory.Source},
+	Judge:   detect.Adapt(judge),
 }
 
 const id = "memory-growth-cow"
@@ -31,8 +32,8 @@ const (
 	noteworthy = 16 << 20
 )
 
-func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	m := facts.(*memory.Memory)
+func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
+	m := collect.Of(e, memory.Source)
 	for _, g := range m.Groups(t) {
 		c := &copies{m: m, t: t, group: g}
 		c.weigh()
@@ -69,36 +70,36 @@ func (c *copies) weigh() {
 	if len(c.group.Rounds) == 0 {
 		return
 	}
-	c.round = c.group.Best((*memory.Crew).Beyond)
-	if c.round.Sum((*memory.Crew).Beyond) >= noteworthy {
+	c.round = c.group.Best((*memory.WorkerSet).Beyond)
+	if c.round.Sum((*memory.WorkerSet).Beyond) >= noteworthy {
 		c.certainty = finding.Note
 	}
 	for _, try := range []struct {
 		certainty finding.Certainty
-		number    func(*memory.Crew) int64
+		number    func(*memory.WorkerSet) int64
 	}{
-		{finding.Proven, (*memory.Crew).Certain},
-		{finding.Likely, (*memory.Crew).Beyond},
+		{finding.Proven, (*memory.WorkerSet).Certain},
+		{finding.Likely, (*memory.WorkerSet).Beyond},
 		{finding.Likely, beyondForecast},
 	} {
 		r := c.group.Best(try.number)
 		limit, _ := c.m.TightestOf(r, try.number)
-		if limit.Share() >= significant && r.Sum((*memory.Crew).Beyond) >= noteworthy {
+		if limit.Share() >= significant && r.Sum((*memory.WorkerSet).Beyond) >= noteworthy {
 			c.certainty, c.round = try.certainty, r
 			break
 		}
 	}
-	c.limit, c.limited = c.m.TightestOf(c.round, (*memory.Crew).Sum)
-	c.limit.Load = c.round.Sum((*memory.Crew).Sum) // of all hosts
-	if f := c.round.Sum((*memory.Crew).Forecast); f > c.limit.Load {
+	c.limit, c.limited = c.m.TightestOf(c.round, (*memory.WorkerSet).Sum)
+	c.limit.Load = c.round.Sum((*memory.WorkerSet).Sum) // of all hosts
+	if f := c.round.Sum((*memory.WorkerSet).Forecast); f > c.limit.Load {
 		c.forecast = f
-		c.projected, _ = c.m.TightestOf(c.round, (*memory.Crew).Forecast)
+		c.projected, _ = c.m.TightestOf(c.round, (*memory.WorkerSet).Forecast)
 	}
 	c.weighUnnamed()
 }
 
 // beyondForecast is the forecast without the edges of the dataset.
-func beyondForecast(crew *memory.Crew) int64 {
+func beyondForecast(crew *memory.WorkerSet) int64 {
 	return max(0, crew.Forecast()-(crew.Sum()-crew.Beyond()))
 }
 

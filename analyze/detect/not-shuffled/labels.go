@@ -47,7 +47,7 @@ func labelsOf(samples []contents.Sample) (l labels) {
 
 func (l labels) tell() bool { return l.pairs >= telling && l.chance >= known && l.chance < 1 }
 
-// mixed tells whether the labels come as in a random order, within three
+// mixed reports whether the labels come as in a random order, within three
 // standard deviations.
 func (l labels) mixed() bool {
 	n := float64(l.pairs)

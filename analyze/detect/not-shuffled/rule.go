@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/contents"
 	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/analyze/duplicate"
@@ -17,11 +18,11 @@ import (
 
 // Rule is the rule.
 var Rule = detect.Rule{
-	ID:    id,
-	DP:    dp,
-	Title: "A training walks through its samples 0, 1, 2, ... in every pass",
-	Facts: detect.Join(orders.Facts, contents.Facts),
-	Judge: judge,
+	ID:      id,
+	DP:      dp,
+	Title:   "A training walks through its samples 0, 1, 2, ... in every pass",
+	Sources: []collect.Any{orders.Source, contents.Source},
+	Judge:   detect.Adapt(judge),
 }
 
 const (
@@ -38,10 +39,9 @@ const (
 	enough = 8
 )
 
-func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	all := facts.(detect.Joined)
-	for _, g := range all[0].(*orders.Orders).Groups(t) {
-		j := &judged{t: t, group: g, c: all[1].(*contents.Contents)}
+func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
+	for _, g := range collect.Of(e, orders.Source).Groups(t) {
+		j := &judged{t: t, group: g, c: collect.Of(e, contents.Source)}
 		j.judge()
 		if j.certainty != 0 {
 			findings = append(findings, j.finding())
@@ -60,8 +60,8 @@ type judged struct {
 	certainty finding.Certainty
 	training  []*orders.Pass // that is shown: the longest
 	ranks     []int
-	same      []contents.Twice // samples that came twice with the same content
-	changed   int              // with another
+	same      []contents.Pair // samples that came twice with the same content
+	changed   int             // with another
 	labels    labels
 	windows   windows
 }
@@ -87,7 +87,7 @@ func (j *judged) judge() {
 			for _, p := range training {
 				lists = append(lists, j.c.Samples(j.t, p.Pass))
 			}
-			same, changed := contents.Again(lists...)
+			same, changed := contents.CompareByIndex(lists...)
 			j.changed += len(changed)
 			if len(training) > len(j.training) {
 				j.training, j.same, j.labels, j.windows = training, same, labelsOf(lists[0]), windowsOf(lists[0])
@@ -103,14 +103,14 @@ func (j *judged) judge() {
 	}
 }
 
-// walks tells whether a pass goes from the first sample to the last, by a
+// walks reports whether a pass goes from the first sample to the last, by a
 // sampler that does nothing else. A pass that the program breaks off may be a
 // look at a few batches.
 func walks(p *orders.Pass) bool {
 	return p.Contract == orders.Sequential && p.Straight() && p.All()
 }
 
-// ready tells whether the dataset hands out batches, which the order leaves as
+// ready reports whether the dataset hands out batches, which the order leaves as
 // they are: the parts of a text, with a state that is carried from one to the
 // next.
 func ready(p *orders.Pass) bool { return p.Object.Batched == "no" }

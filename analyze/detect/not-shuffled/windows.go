@@ -34,7 +34,7 @@ func windowsOf(samples []contents.Sample) (w windows) {
 // looked is how many samples of a worker and pass the hook looks at.
 const looked = 32
 
-// series tells whether at least half of the samples are such windows.
+// series reports whether at least half of the samples are such windows.
 func (w windows) series() bool { return w.follow >= enough && 2*w.follow >= w.pairs }
 
 func (w windows) text() string {

@@ -152,7 +152,7 @@ func (v *verdict) set(r *traces.Attribute) string {
 	return timeline.Place(v.ranks[0].Process.Cwd, r.File, r.Line)
 }
 
-// ordered tells whether a class has an order that indices go by.
+// ordered reports whether a class has an order that indices go by.
 func ordered(class string) bool {
 	switch class[strings.LastIndexByte(class, '.')+1:] {
 	case "list", "tuple", "range", "ndarray", "Tensor":
@@ -161,7 +161,7 @@ func ordered(class string) bool {
 	return false
 }
 
-// oneFor tells whether a list has one item for each sample, as far as the length
+// oneFor reports whether a list has one item for each sample, as far as the length
 // is known: the sampler's total is that of the dataset, give or take fewer than
 // there are ranks.
 func (v *verdict) oneFor(l *timeline.Loader, r *traces.Attribute) bool {
@@ -219,7 +219,7 @@ func (v *verdict) share(n int) (found *cause, cost string, fits bool) {
 			return nil, "", false
 		}
 		p := l.Passes[n]
-		a, o := v.c.Asked(p), p.Made()
+		a, o := v.c.Asked(p), p.DataLoader()
 		begin, ok := v.c.Begin(p)
 		if a == nil || a.Odd || !a.Kept() || !p.Exhausted || p.Blind || !ok {
 			return nil, "", false
@@ -301,7 +301,7 @@ func (v *verdict) each(number func(i int) int64) string {
 func (v *verdict) samples() []cause {
 	first, all := v.fixed(v.ranks[0]), v.all(v.ranks[0])
 	for _, l := range v.ranks[1:] {
-		same, not := contents.Again(all, v.all(l))
+		same, not := contents.CompareByIndex(all, v.all(l))
 		v.alike = max(v.alike, len(same))
 		v.another = v.another || len(not) > 0
 		other := v.fixed(l)
@@ -388,7 +388,7 @@ func (v *verdict) fixed(l *timeline.Loader) map[int64]*contents.Sample {
 	for _, p := range l.Passes {
 		lists = append(lists, v.c.Samples(v.Timeline, p))
 	}
-	same, other := contents.Again(lists...)
+	same, other := contents.CompareByIndex(lists...)
 	if len(same) < enough/2 || len(other) > 0 {
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/contents"
 	"github.com/dptrace/dptrace/analyze/deliveries"
 	"github.com/dptrace/dptrace/analyze/detect"
@@ -18,21 +19,20 @@ import (
 
 // Rule is the rule.
 var Rule = detect.Rule{
-	ID:    id,
-	Title: "Ranks have different lists or permutations of one dataset",
-	Facts: detect.Join(contents.Facts, samples.Facts),
-	Judge: judge,
+	ID:      id,
+	Title:   "Ranks have different lists or permutations of one dataset",
+	Sources: []collect.Any{contents.Source, samples.Source},
+	Judge:   detect.Adapt(judge),
 }
 
 const id = "ranks-disagree"
 
 var tables = []string{"process", "loader", "pass", "batch_put", "batch_next", "dist", "dataset", "attribute", "digest"}
 
-func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	joined := facts.(detect.Joined)
-	ledger := joined[1].(*samples.Ledger).Judged(t)
+func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
+	ledger := collect.Of(e, samples.Source)
 	for _, g := range deliveries.Groups(t) {
-		v := &verdict{Timeline: t, group: g, c: joined[0].(*contents.Contents), ledger: ledger}
+		v := &verdict{Timeline: t, group: g, c: collect.Of(e, contents.Source), ledger: ledger}
 		v.look()
 		if len(v.causes) > 0 {
 			findings = append(findings, v.finding())
@@ -54,7 +54,7 @@ type verdict struct {
 	*timeline.Timeline
 	group  *deliveries.Group
 	c      *contents.Contents
-	ledger *samples.Judged
+	ledger *samples.Attribution
 
 	ranks    []*timeline.Loader // that one distributed sampler deals out to
 	exact    bool               // it is torch's own
@@ -150,7 +150,7 @@ func ref(l *timeline.Loader, table string, seq uint64) finding.Ref {
 // shown is how many rows or ranks a piece of evidence names at most.
 const shown = 8
 
-// differ tells whether a number of each rank's loader differs.
+// differ reports whether a number of each rank's loader differs.
 func (v *verdict) differ(number func(*traces.Loader) int64) bool {
 	return slices.ContainsFunc(v.ranks, func(l *timeline.Loader) bool { return number(l.First()) != number(v.ranks[0].First()) })
 }

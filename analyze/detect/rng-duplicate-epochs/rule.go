@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/analyze/duplicate"
 	"github.com/dptrace/dptrace/analyze/finding"
@@ -17,17 +18,17 @@ import (
 
 // Rule is the rule.
 var Rule = detect.Rule{
-	ID:    id,
-	DP:    "DP1",
-	Title: "A later pass draws the random numbers of an earlier one again",
-	Facts: streams.Facts,
-	Judge: judge,
+	ID:      id,
+	DP:      "DP1",
+	Title:   "A later pass draws the random numbers of an earlier one again",
+	Sources: []collect.Any{streams.Source},
+	Judge:   detect.Adapt(judge),
 }
 
 const id = "rng-duplicate-epochs"
 
-func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	s := facts.(*streams.Streams)
+func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
+	s := collect.Of(e, streams.Source)
 	for _, g := range duplicate.Groups(t, s.Draws(t)) {
 		j := compare(g)
 		checks = append(checks, g.Check(t, s, j))
@@ -40,8 +41,8 @@ func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.F
 }
 
 // compare each pass with the earlier ones of its training.
-func compare(g *duplicate.Group) duplicate.Judged {
-	j := duplicate.Judged{Rule: id}
+func compare(g *duplicate.Group) duplicate.Outcome {
+	j := duplicate.Outcome{Rule: id}
 	var hits duplicate.Hits
 	compared := map[duplicate.Key][]*streams.Draws{}
 	passes, longest, drawing := 0, 0, 0
@@ -50,7 +51,7 @@ func compare(g *duplicate.Group) duplicate.Judged {
 		for _, training := range trainings(l) {
 			longest = max(longest, len(training))
 			for key, draws := range duplicate.BySlot(g.Draws[l]) {
-				var cover, rare streams.Cover
+				var cover, rare streams.IntervalSet
 				seen := map[*timeline.Pass]bool{}
 				n := 0
 				for _, d := range draws { // by pass

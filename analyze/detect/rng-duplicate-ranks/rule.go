@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/analyze/duplicate"
 	"github.com/dptrace/dptrace/analyze/finding"
@@ -19,16 +20,16 @@ import (
 
 // Rule is the rule.
 var Rule = detect.Rule{
-	ID:    id,
-	Title: "Ranks augment other samples with the same random numbers",
-	Facts: streams.Facts,
-	Judge: judge,
+	ID:      id,
+	Title:   "Ranks augment other samples with the same random numbers",
+	Sources: []collect.Any{streams.Source},
+	Judge:   detect.Adapt(judge),
 }
 
 const id = "rng-duplicate-ranks"
 
-func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	s := facts.(*streams.Streams)
+func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
+	s := collect.Of(e, streams.Source)
 	for _, g := range duplicate.Groups(t, s.Draws(t)) {
 		c := &comparison{Timeline: t, group: g, compared: map[duplicate.Key][]*streams.Draws{}}
 		j := c.judge()
@@ -54,7 +55,7 @@ type comparison struct {
 	sameSamples, apart, undecided int
 }
 
-func (c *comparison) judge() duplicate.Judged {
+func (c *comparison) judge() duplicate.Outcome {
 	ranks := 0
 	for _, replicas := range c.replicas() {
 		ranks = max(ranks, len(replicas))
@@ -63,7 +64,7 @@ func (c *comparison) judge() duplicate.Judged {
 		}
 		c.compare(replicas)
 	}
-	j := duplicate.Judged{Rule: id, Hits: c.hits.List(c.compared), Compared: c.streams}
+	j := duplicate.Outcome{Rule: id, Hits: c.hits.List(c.compared), Compared: c.streams}
 	switch {
 	case c.sameSamples > 0:
 		j.Compared, j.Nothing = 0, sameSamples
@@ -141,7 +142,7 @@ func (c *comparison) compare(loaders []*timeline.Loader) {
 	})
 	for _, k := range order {
 		draws := lists[k]
-		var cover, rare streams.Cover
+		var cover, rare streams.IntervalSet
 		ranks := map[int]bool{}
 		n := 0
 		for _, d := range draws {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/analyze/duplicate"
 	"github.com/dptrace/dptrace/analyze/finding"
@@ -16,17 +17,17 @@ import (
 
 // Rule is the rule.
 var Rule = detect.Rule{
-	ID:    id,
-	DP:    "DP1",
-	Title: "Workers of one pass draw the same random numbers",
-	Facts: streams.Facts,
-	Judge: judge,
+	ID:      id,
+	DP:      "DP1",
+	Title:   "Workers of one pass draw the same random numbers",
+	Sources: []collect.Any{streams.Source},
+	Judge:   detect.Adapt(judge),
 }
 
 const id = "rng-duplicate-workers"
 
-func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	s := facts.(*streams.Streams)
+func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
+	s := collect.Of(e, streams.Source)
 	for _, g := range duplicate.Groups(t, s.Draws(t)) {
 		j := compare(g)
 		checks = append(checks, g.Check(t, s, j))
@@ -40,8 +41,8 @@ func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.F
 }
 
 // compare the workers of each pass with each other.
-func compare(g *duplicate.Group) duplicate.Judged {
-	j := duplicate.Judged{Rule: id}
+func compare(g *duplicate.Group) duplicate.Outcome {
+	j := duplicate.Outcome{Rule: id}
 	var hits duplicate.Hits
 	compared := map[duplicate.Key][]*streams.Draws{}
 	alone := 0
@@ -52,7 +53,7 @@ func compare(g *duplicate.Group) duplicate.Judged {
 		}
 		for _, draws := range duplicate.ByPass(g.Draws[l]) {
 			for key, draws := range duplicate.BySlot(draws) {
-				var all, rare streams.Cover
+				var all, rare streams.IntervalSet
 				data := 0
 				for _, d := range draws {
 					if !d.Data() {

@@ -15,7 +15,7 @@ import (
 func twins(s *streams.Streams, g *duplicate.Group) (findings []finding.Finding) {
 	for _, l := range g.Loaders {
 		for _, draws := range duplicate.ByPass(g.Draws[l]) {
-			var cover streams.Cover
+			var cover streams.IntervalSet
 			var hits duplicate.Hits
 			for _, d := range draws {
 				if d.Worker == draws[0].Worker && d.Data() {

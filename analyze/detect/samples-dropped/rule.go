@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/contents"
 	"github.com/dptrace/dptrace/analyze/deliveries"
 	"github.com/dptrace/dptrace/analyze/detect"
@@ -18,24 +19,21 @@ import (
 
 // Rule is the rule.
 var Rule = detect.Rule{
-	ID:    id,
-	Title: "drop_last drops samples in every worker",
-	Facts: facts,
-	Judge: judge,
+	ID:      id,
+	Title:   "drop_last drops samples in every worker",
+	Sources: []collect.Any{contents.Source, deliveries.Source},
+	Judge:   detect.Adapt(judge),
 }
 
 const id = "samples-dropped"
-
-var facts = detect.Join(contents.Facts, deliveries.Facts)
 
 var tables = append(slices.Clone(deliveries.Tables), "leftover")
 
 // thousandth of a pass is what may be dropped before it is more than a note.
 const thousandth = 1000
 
-func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	all := facts.(detect.Joined)
-	c, d := all[0].(*contents.Contents), all[1].(*deliveries.Deliveries)
+func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
+	c, d := collect.Of(e, contents.Source), collect.Of(e, deliveries.Source)
 	left, fetched := c.Leftovers(t), d.Fetches(t)
 	for _, g := range deliveries.Groups(t) {
 		v := &verdict{Timeline: t, group: g, c: c, left: left, fetched: fetched}
@@ -52,7 +50,7 @@ func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.F
 type lost struct {
 	pass    *timeline.Pass
 	object  *traces.Loader
-	workers []*timeline.Worker // that dropped any
+	workers []*timeline.WorkerPass // that dropped any
 	dropped int
 	got     int // samples that were fetched
 	sampler int // samples that a distributed sampler leaves out
@@ -67,8 +65,8 @@ type verdict struct {
 	*timeline.Timeline
 	group   *deliveries.Group
 	c       *contents.Contents
-	left    map[*timeline.Worker]contents.Leftover
-	fetched map[*timeline.Worker]*deliveries.Fetched
+	left    map[*timeline.WorkerPass]contents.Leftover
+	fetched map[*timeline.WorkerPass]*deliveries.Fetched
 
 	worst   *lost
 	losing  int  // passes that lost as surely
@@ -81,7 +79,7 @@ type verdict struct {
 func (v *verdict) look() {
 	for _, l := range v.group.Loaders {
 		for _, p := range l.Passes {
-			o := p.Made()
+			o := p.DataLoader()
 			switch {
 			case !p.Exhausted:
 				continue

@@ -128,7 +128,7 @@ func (v *verdict) cost(ranks []int) string {
 func (p *pair) text(scale int) string {
 	a, b := p.a.Loader.Rank(), p.b.Loader.Rank()
 	if t := p.twins; t != nil {
-		what := map[samples.By]string{samples.Whole: "contents, bit by bit", samples.Chunks: "pieces of their contents", samples.Texts: "the texts in them"}[t.By]
+		what := map[samples.Basis]string{samples.Whole: "contents, bit by bit", samples.Chunks: "pieces of their contents", samples.Texts: "the texts in them"}[t.By]
 		switch {
 		case t.Scattered:
 			return fmt.Sprintf("Pass %d: ranks %d and %d read %d samples each. Of %d that were looked at on each %d are in both, bit by bit; %.0f are expected if both read the same, each in an order of its own.",
@@ -159,7 +159,7 @@ func (p *pair) text(scale int) string {
 // refs are the loaders that were asked.
 func (p *pair) refs() (refs []finding.Ref) {
 	for _, pass := range []*timeline.Pass{p.a, p.b} {
-		refs = append(refs, finding.Ref{Part: pass.Loader.Process.Part.Name, Table: "loader", Seq: pass.Made().Seq})
+		refs = append(refs, finding.Ref{Part: pass.Loader.Process.Part.Name, Table: "loader", Seq: pass.DataLoader().Seq})
 	}
 	return refs
 }

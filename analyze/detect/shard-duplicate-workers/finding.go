@@ -51,7 +51,7 @@ func (v *verdict) finding() finding.Finding {
 	if e, ok := v.files(s); ok {
 		f.Evidence = append(f.Evidence, e)
 	}
-	if told := v.ledger.ToldContents(); told != "" {
+	if told := v.ledger.ContentsSamplingNote(); told != "" {
 		f.Evidence = append(f.Evidence, finding.Evidence{Text: duplicate.Upper(told) + "."})
 	}
 	f.Fix = fix(l.At(), l.First().DatasetClass, s.ordered())
@@ -101,7 +101,7 @@ func text(t *samples.Twins) string {
 		where += fmt.Sprintf(" of rank %d", r)
 	}
 	read := fmt.Sprintf("worker %d read %d samples, worker %d %d", a.Number, t.A.Samples, b.Number, t.B.Samples)
-	what := map[samples.By]string{samples.Whole: "in all of their contents, bit by bit", samples.Chunks: "in pieces of their contents", samples.Texts: "in the texts in them"}[t.By]
+	what := map[samples.Basis]string{samples.Whole: "in all of their contents, bit by bit", samples.Chunks: "in pieces of their contents", samples.Texts: "in the texts in them"}[t.By]
 	switch {
 	case t.Partly:
 		return fmt.Sprintf("%s: %s. %d in a row are equal %s: from position %d of worker %d, and %d of worker %d.", where, read, t.Equal, what, t.First, a.Number, t.FirstOfB, b.Number)
@@ -143,7 +143,7 @@ func (v *verdict) files(s *shared) (finding.Evidence, bool) {
 	return e, true
 }
 
-// ordered tells whether all of them read the same in one order.
+// ordered reports whether all of them read the same in one order.
 func (s *shared) ordered() bool {
 	return !slices.ContainsFunc(s.pairs, func(t *samples.Twins) bool {
 		return t.Anywhere || t.Scattered || t.Partly && t.First != t.FirstOfB

@@ -17,7 +17,7 @@ type digests map[int64]*contents.Sample
 // evaluations have in common with their training. A dataset that is told whether
 // it trains may give the beginning of a user's history then, and what follows it
 // in an evaluation.
-func compare(t *timeline.Timeline, c *contents.Contents, j *samples.Judged, all []*evaluation) {
+func compare(t *timeline.Timeline, c *contents.Contents, j *samples.Attribution, all []*evaluation) {
 	read := map[int]digests{}
 	of := make([][]*evaluation, len(j.Passes)) // of which a pass is the training
 	is := make([][]*evaluation, len(j.Passes)) // that a pass is
@@ -76,6 +76,6 @@ func compare(t *timeline.Timeline, c *contents.Contents, j *samples.Judged, all 
 	}
 }
 
-// other tells whether the indices that were trained on gave something else than
+// other reports whether the indices that were trained on gave something else than
 // in the evaluation, wherever that was compared.
 func (e *evaluation) other() bool { return e.alike == 0 && e.unlike >= enough }

@@ -35,7 +35,7 @@ func (v *verdict) finding() finding.Finding {
 	if e.other() {
 		f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("What they contained in training was compared %s times with the evaluation, and was another each time; the fetches draw random numbers.", duplicate.Number(int64(e.unlike)))})
 	}
-	if told := v.ledger.Told(); told != "" {
+	if told := v.ledger.SamplingNote(); told != "" {
 		f.Evidence = append(f.Evidence, finding.Evidence{Text: duplicate.Upper(told) + "."})
 	}
 	f.Fix = e.fix(train)
@@ -86,7 +86,7 @@ func size(p *samples.Pass) string {
 }
 
 // trainer is the pass in which the first of the samples was trained on.
-func (e *evaluation) trainer(j *samples.Judged) *samples.Pass {
+func (e *evaluation) trainer(j *samples.Attribution) *samples.Pass {
 	return j.Passes[e.leaked[0].trained.Pass]
 }
 

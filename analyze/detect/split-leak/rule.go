@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/contents"
 	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/analyze/duplicate"
@@ -16,19 +17,18 @@ import (
 
 // Rule is the rule.
 var Rule = detect.Rule{
-	ID:    id,
-	Title: "Samples are evaluated that the model was trained on",
-	Facts: detect.Join(samples.Facts, contents.Facts),
-	Judge: judge,
+	ID:      id,
+	Title:   "Samples are evaluated that the model was trained on",
+	Sources: []collect.Any{samples.Source, contents.Source},
+	Judge:   detect.Adapt(judge),
 }
 
 const id = "split-leak"
 
-func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	both := facts.(detect.Joined)
-	ledger := both[0].(*samples.Ledger).Judged(t)
+func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
+	ledger := collect.Of(e, samples.Source)
 	all := evaluations(t, ledger)
-	compare(t, both[1].(*contents.Contents), ledger, all)
+	compare(t, collect.Of(e, contents.Source), ledger, all)
 	verdicts := map[int]*verdict{}
 	for _, e := range all {
 		n := e.pass.Loader.ID
@@ -55,7 +55,7 @@ func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.F
 // verdict on one loader.
 type verdict struct {
 	*timeline.Timeline
-	ledger *samples.Judged
+	ledger *samples.Attribution
 	ranks  timeline.Ranks
 
 	evals []*evaluation // that have something trained before them
@@ -98,7 +98,7 @@ func (v *verdict) certainty(e *evaluation) finding.Certainty {
 	return finding.Proven
 }
 
-// moved tells whether an index is another sample in the evaluation than in its
+// moved reports whether an index is another sample in the evaluation than in its
 // training, neither of which draws random numbers.
 func (v *verdict) moved(e *evaluation) bool {
 	return e.other() && v.ledger.Fixed(e.pass.Loader) && !slices.ContainsFunc(e.phase, func(p *samples.Pass) bool { return !v.ledger.Fixed(p.Loader) })
@@ -160,7 +160,7 @@ func (v *verdict) check() finding.Check {
 		c.Reason = "other ranks trained as well: whether they train this model or one of their own is not known"
 	default:
 		c.Status, c.Reason = finding.Clean, fmt.Sprintf("none of %s samples was trained on before, in %s", duplicate.Number(int64(n*v.ledger.Scale())), finding.Count(judged, "evaluation"))
-		if told := v.ledger.Told(); told != "" {
+		if told := v.ledger.SamplingNote(); told != "" {
 			if n < manySampled {
 				c.Status = finding.CannotTell
 			}
@@ -174,7 +174,7 @@ func (v *verdict) check() finding.Check {
 // then of a leak of one in a hundred something is seen, but once in 20,000.
 const manySampled = 1000
 
-// evaluated tells whether any loader evaluates.
+// evaluated reports whether any loader evaluates.
 func (v *verdict) evaluated() bool {
 	return slices.ContainsFunc(v.Loaders, func(l *timeline.Loader) bool { return l.Role == timeline.Eval })
 }

@@ -95,7 +95,7 @@ func (v *verdict) same(s *stale) []finding.Evidence {
 	for _, p := range s.passes {
 		lists = append(lists, v.c.Samples(v.Timeline, p))
 	}
-	same, other := contents.Again(lists...)
+	same, other := contents.CompareByIndex(lists...)
 	if len(same) == 0 || len(other) > 0 {
 		return nil
 	}

@@ -13,7 +13,7 @@ import (
 
 func TestRecorded(t *testing.T) {
 	detecttest.Golden(t, crash.Rule.ID, func(run *traces.Run) ([]finding.Finding, []finding.Check, error) {
-		result, err := analyze.Run(run)
+		result, err := analyze.Run(run, analyze.Rules)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -394,7 +394,7 @@ func TestCrashes(t *testing.T) {
 			s := &scene{detecttest.NewRun(t)}
 			s.Meta("tier", c.tier)
 			c.play(s)
-			result, err := analyze.Run(s.Open(t))
+			result, err := analyze.Run(s.Open(t), analyze.Rules)
 			if err != nil {
 				t.Fatal(err)
 			}

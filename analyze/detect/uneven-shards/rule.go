@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/deliveries"
 	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/analyze/finding"
@@ -18,11 +19,11 @@ import (
 
 // Rule is the rule.
 var Rule = detect.Rule{
-	ID:    id,
-	DP:    dp,
-	Title: "A rank runs out of data before the others",
-	Facts: deliveries.Facts,
-	Judge: judge,
+	ID:      id,
+	DP:      dp,
+	Title:   "A rank runs out of data before the others",
+	Sources: []collect.Any{deliveries.Source},
+	Judge:   detect.Adapt(judge),
 }
 
 const (
@@ -32,9 +33,9 @@ const (
 
 var tables = []string{"process", "loader", "pass", "batch_next"}
 
-func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
+func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
 	for _, g := range deliveries.Groups(t) {
-		v := &verdict{Timeline: t, group: g, d: facts.(*deliveries.Deliveries), passes: map[*timeline.Loader][]*timeline.Pass{}}
+		v := &verdict{Timeline: t, group: g, d: collect.Of(e, deliveries.Source), passes: map[*timeline.Loader][]*timeline.Pass{}}
 		v.look()
 		if v.worst != nil {
 			findings = append(findings, v.finding())
@@ -195,7 +196,7 @@ func (v *verdict) because(why string) {
 	}
 }
 
-// after tells whether a process had another pass (training: that was no
+// after reports whether a process had another pass (training: that was no
 // evaluation) after one had ended.
 func after(p *timeline.Process, end *timeline.Pass, training bool) bool {
 	for _, l := range p.Loaders {

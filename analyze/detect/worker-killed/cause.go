@@ -122,7 +122,7 @@ func (o *outcome) oom(d *death) cause {
 	return c
 }
 
-// full tells whether nearly all of a limit was in use.
+// full reports whether nearly all of a limit was in use.
 func full(k *timeline.OomKills) bool {
 	return k != nil && k.Before.Limit > 0 && max(k.Before.Usage, k.After.Usage) > k.Before.Limit/20*19
 }

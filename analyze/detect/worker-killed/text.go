@@ -65,7 +65,7 @@ func (o *outcome) title(c cause) string {
 func lower(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 
 // pass is the worker's share of the pass in which it died.
-func (d *death) pass() *timeline.Worker {
+func (d *death) pass() *timeline.WorkerPass {
 	if w := d.life.At(d.when()); w != nil && d.when() > 0 {
 		return w
 	}

@@ -31,7 +31,7 @@ func (v *verdict) counted() {
 	}
 	for _, l := range v.group.Loaders {
 		for _, p := range l.Passes {
-			o := p.Made()
+			o := p.DataLoader()
 			end, ok := v.c.End(p)
 			asked := max(end.LenAsked, o.LenAsked)
 			if !o.Iterable || asked <= 0 || !ok || !p.Exhausted || p.Blind {
@@ -72,7 +72,7 @@ func (v *verdict) compare(c *count, sum int64) {
 
 // samples that were delivered in a pass that came to its end.
 func (v *verdict) samples(p *timeline.Pass) (n int64) {
-	if p.Made().Batched == "no" {
+	if p.DataLoader().Batched == "no" {
 		return int64(p.Delivered)
 	}
 	for _, w := range p.Workers {

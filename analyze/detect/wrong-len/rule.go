@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/contents"
 	"github.com/dptrace/dptrace/analyze/deliveries"
 	"github.com/dptrace/dptrace/analyze/detect"
@@ -18,11 +19,11 @@ import (
 
 // Rule is the rule.
 var Rule = detect.Rule{
-	ID:    id,
-	DP:    dp,
-	Title: "__len__ and __getitem__ disagree",
-	Facts: detect.Join(contents.Facts, deliveries.Facts),
-	Judge: judge,
+	ID:      id,
+	DP:      dp,
+	Title:   "__len__ and __getitem__ disagree",
+	Sources: []collect.Any{contents.Source, deliveries.Source},
+	Judge:   detect.Adapt(judge),
 }
 
 const (
@@ -32,9 +33,8 @@ const (
 
 var tables = append(slices.Clone(deliveries.Tables), "exception", "digest")
 
-func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	all := facts.(detect.Joined)
-	c, d := all[0].(*contents.Contents), all[1].(*deliveries.Deliveries)
+func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
+	c, d := collect.Of(e, contents.Source), collect.Of(e, deliveries.Source)
 	missing, fetched := missingOf(t), d.Fetches(t)
 	for _, g := range deliveries.Groups(t) {
 		v := &verdict{Timeline: t, group: g, c: c, fetched: fetched, gap: g.Gap(t, tables)}
@@ -64,7 +64,7 @@ type verdict struct {
 	*timeline.Timeline
 	group     *deliveries.Group
 	c         *contents.Contents
-	fetched   map[*timeline.Worker]*deliveries.Fetched
+	fetched   map[*timeline.WorkerPass]*deliveries.Fetched
 	gap       string
 	missing   []missing
 	worst     *missing

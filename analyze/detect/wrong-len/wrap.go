@@ -106,7 +106,7 @@ func (v *verdict) length(l *timeline.Loader) (least, most int64) {
 		}
 	}
 	for _, p := range l.Passes {
-		a, o := v.c.Asked(p), p.Made()
+		a, o := v.c.Asked(p), p.DataLoader()
 		if a == nil || a.Odd || p.Blind || !torchs(o) {
 			continue
 		}
@@ -128,7 +128,7 @@ func (v *verdict) length(l *timeline.Loader) (least, most int64) {
 	return least, most
 }
 
-// torchs tells whether the indices are those of a sampler of torch's that asks
+// torchs reports whether the indices are those of a sampler of torch's that asks
 // for all below a length.
 func torchs(o *traces.Loader) bool {
 	switch o.BatchSampler {

@@ -1,4 +1,4 @@
-package analyze_test
+package account_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dptrace/dptrace/analyze"
+	"github.com/dptrace/dptrace/analyze/account"
 	. "github.com/dptrace/dptrace/analyze/detect/detecttest"
 	"github.com/dptrace/dptrace/traces"
 )
@@ -29,11 +30,11 @@ func TestLedger(t *testing.T) {
 	} {
 		r.W.Append(row)
 	}
-	result, err := analyze.Run(r.Open(t))
+	result, err := analyze.Run(r.Open(t), analyze.Rules)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []analyze.Loss{
+	want := []account.Loss{
 		{Source: "hook", Count: 7, Reason: "its ring was full"},
 		{Source: "writer", Table: "rng_state", Count: 1, Reason: "disk full"},
 	}
@@ -63,17 +64,17 @@ func TestCosts(t *testing.T) {
 	} {
 		r.W.Append(row)
 	}
-	result, err := analyze.Run(r.Open(t))
+	result, err := analyze.Run(r.Open(t), analyze.Rules)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []analyze.Cost{
-		{Name: "hook", Tier: "hook", Kind: analyze.CostHook, NS: 3_000_000, Percent: 0.3},
-		{Name: "recorder", Tier: "hook", Kind: analyze.CostRecorder, NS: 3_000_000, Percent: 0.3},
-		{Name: "cow", Tier: "kernel", Kind: analyze.CostRecorder, NS: 4_000_000, Percent: 0.4},
-		{Name: "cow eBPF", Tier: "kernel", Kind: analyze.CostBPF, NS: 20_000_000, Percent: 2},
-		{Name: "process", Tier: "kernel", Kind: analyze.CostRecorder, NS: 1_000_000, Percent: 0.1},
-		{Name: "procfs", Tier: "hook", Kind: analyze.CostRecorder, NS: 2_000_000, Percent: 0.2},
+	want := []account.Cost{
+		{Name: "hook", Tier: "hook", Kind: account.CostHook, NS: 3_000_000, Percent: 0.3},
+		{Name: "recorder", Tier: "hook", Kind: account.CostRecorder, NS: 3_000_000, Percent: 0.3},
+		{Name: "cow", Tier: "kernel", Kind: account.CostRecorder, NS: 4_000_000, Percent: 0.4},
+		{Name: "cow eBPF", Tier: "kernel", Kind: account.CostBPF, NS: 20_000_000, Percent: 2},
+		{Name: "process", Tier: "kernel", Kind: account.CostRecorder, NS: 1_000_000, Percent: 0.1},
+		{Name: "procfs", Tier: "hook", Kind: account.CostRecorder, NS: 2_000_000, Percent: 0.2},
 	}
 	if diff := cmp.Diff(want, result.Overhead.Parts); diff != "" {
 		t.Errorf("parts (-want +got):\n%s", diff)
@@ -86,12 +87,12 @@ func TestCosts(t *testing.T) {
 func TestTier(t *testing.T) {
 	for _, c := range []struct {
 		parts [][2]string // tier and tier_refused of each
-		want  analyze.Tier
+		want  account.Tier
 	}{
-		{nil, analyze.Tier{}},
-		{[][2]string{{"kernel", ""}}, analyze.Tier{Name: "kernel"}},
-		{[][2]string{{"hook", "operation not permitted"}}, analyze.Tier{Name: "hook", Refused: "operation not permitted"}},
-		{[][2]string{{"kernel", ""}, {"hook", "no BTF"}, {"hook", "no BTF"}}, analyze.Tier{Name: "hook, kernel", Refused: "no BTF"}},
+		{nil, account.Tier{}},
+		{[][2]string{{"kernel", ""}}, account.Tier{Name: "kernel"}},
+		{[][2]string{{"hook", "operation not permitted"}}, account.Tier{Name: "hook", Refused: "operation not permitted"}},
+		{[][2]string{{"kernel", ""}, {"hook", "no BTF"}, {"hook", "no BTF"}}, account.Tier{Name: "hook, kernel", Refused: "no BTF"}},
 	} {
 		r := NewRun(t)
 		for i, part := range c.parts {
@@ -104,7 +105,7 @@ func TestTier(t *testing.T) {
 				on.Meta("tier_refused", part[1])
 			}
 		}
-		result, err := analyze.Run(r.Open(t))
+		result, err := analyze.Run(r.Open(t), analyze.Rules)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +132,7 @@ func TestProcesses(t *testing.T) {
 		for _, row := range rows {
 			r.W.Append(row)
 		}
-		result, err := analyze.Run(r.Open(t))
+		result, err := analyze.Run(r.Open(t), analyze.Rules)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +140,7 @@ func TestProcesses(t *testing.T) {
 		if tier == "kernel" {
 			alone = 2
 		}
-		want := analyze.Processes{Seen: 4, Kinds: map[string]int{"python": 3, "other": 1}, KernelOnly: alone, Unhooked: []analyze.Unhooked{
+		want := account.Processes{Seen: 4, Kinds: map[string]int{"python": 3, "other": 1}, KernelOnly: alone, Unhooked: []account.Unhooked{
 			{Pid: 5102, Cmdline: "python3 -I a.py", Exe: "/usr/bin/python3.11", Reason: "started with -I, which ignores PYTHONPATH; torch is loaded", Torch: true},
 			{Pid: 5103, Cmdline: "python3 b.py", Reason: "the hook did not load (-I, -E, -S, or a cleaned environment)"},
 		}}
@@ -149,16 +150,16 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-// TestNothingToJudge: a run without a loader has no findings and no checks.
+// TestNothingToJudge: a run without a loader has no findings.
 func TestNothingToJudge(t *testing.T) {
 	r := NewRun(t)
 	r.Process(-1, 0)
 	r.Seal()
-	result, err := analyze.Run(r.Open(t))
+	result, err := analyze.Run(r.Open(t), analyze.Rules)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(result.Findings)+len(result.Checks)+len(result.Timeline.Loaders) > 0 {
+	if len(result.Findings)+len(result.Timeline.Loaders) > 0 {
 		t.Errorf("%+v", result)
 	}
 	if result.Overhead.Percent >= 0 {

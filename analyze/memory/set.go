@@ -18,7 +18,7 @@ import (
 const edge = 2 * BlockBytes
 
 // Sum of what the workers of a crew copied of their dataset's objects.
-func (c *Crew) Sum() int64 {
+func (c *WorkerSet) Sum() int64 {
 	var n int64
 	for _, s := range c.Shares {
 		n += s.Charged
@@ -27,7 +27,7 @@ func (c *Crew) Sum() int64 {
 }
 
 // Tier that all workers were seen by: the weakest.
-func (c *Crew) Tier() Tier {
+func (c *WorkerSet) Tier() Tier {
 	tier := Kernel
 	for _, s := range c.Shares {
 		tier = min(tier, s.Tier)
@@ -36,7 +36,7 @@ func (c *Crew) Tier() Tier {
 }
 
 // Seen is how many of the workers anybody looked into.
-func (c *Crew) Seen() int {
+func (c *WorkerSet) Seen() int {
 	n := 0
 	for _, s := range c.Shares {
 		if s.Tier != Unseen {
@@ -47,7 +47,7 @@ func (c *Crew) Seen() int {
 }
 
 // Beyond is what the workers copied beyond the edges of their dataset.
-func (c *Crew) Beyond() int64 {
+func (c *WorkerSet) Beyond() int64 {
 	var n int64
 	for _, s := range c.Shares {
 		n += max(0, s.Charged-edge)
@@ -59,7 +59,7 @@ func (c *Crew) Beyond() int64 {
 // By pagemap a page is known to be nobody else's, not why: the main process may
 // have let go of it. But as long as several workers have more to themselves in
 // all than there was in the first place, the difference is copies.
-func (c *Crew) Certain() int64 {
+func (c *WorkerSet) Certain() int64 {
 	var counted, seen, private, present int64
 	for _, s := range c.Shares {
 		switch s.Tier {
@@ -76,7 +76,7 @@ func (c *Crew) Certain() int64 {
 
 // Present is how many bytes of the extents were in memory; where no worker could
 // tell, all that the extents span.
-func (c *Crew) Present() int64 {
+func (c *WorkerSet) Present() int64 {
 	var n int64
 	for _, s := range c.Shares {
 		n = max(n, s.Present)
@@ -88,16 +88,16 @@ func (c *Crew) Present() int64 {
 }
 
 // Plateau is how much one worker can copy at most because it uses the objects.
-func (c *Crew) Plateau() int64 { return reachable(c.Extents, c.Present(), c.page) }
+func (c *WorkerSet) Plateau() int64 { return reachable(c.Extents, c.Present(), c.page) }
 
 // stillGrowing: the last quarter of a worker's time brought more than this share
 // of all that it copied.
 const stillGrowing = 0.05
 
-// Growing tells whether the workers were still copying when they were last seen.
+// Growing reports whether the workers were still copying when they were last seen.
 // Workers that served their one pass to its end are gone: the next ones begin
 // anew and come as far.
-func (c *Crew) Growing() bool {
+func (c *WorkerSet) Growing() bool {
 	if c.Whole {
 		return false
 	}
@@ -119,7 +119,7 @@ func (c *Crew) Growing() bool {
 // A page is copied at the first use of one of its objects. If k of N items have
 // been used, and a page holds m of them, 1-exp(-mk/N) of the pages that will
 // ever be copied have been.
-func (c *Crew) Forecast() int64 {
+func (c *WorkerSet) Forecast() int64 {
 	sum := c.Sum()
 	main, plateau := c.Main(), c.Plateau()
 	if !c.Growing() || main == nil || main.Items <= 0 || plateau <= 0 {
@@ -144,7 +144,7 @@ func (c *Crew) Forecast() int64 {
 }
 
 // Main is the container of which most was copied.
-func (c *Crew) Main() *traces.Extent {
+func (c *WorkerSet) Main() *traces.Extent {
 	by := c.By()
 	var best *traces.Extent
 	for i := range c.Extents {
@@ -157,7 +157,7 @@ func (c *Crew) Main() *traces.Extent {
 }
 
 // By is what was copied of each extent, of all workers.
-func (c *Crew) By() map[uint32]int64 {
+func (c *WorkerSet) By() map[uint32]int64 {
 	by := map[uint32]int64{}
 	for _, s := range c.Shares {
 		for e, n := range s.By {
@@ -168,7 +168,7 @@ func (c *Crew) By() map[uint32]int64 {
 }
 
 // Ranked is the containers of which anything was copied, the most copied first.
-func (c *Crew) Ranked() []traces.Extent {
+func (c *WorkerSet) Ranked() []traces.Extent {
 	by := c.By()
 	out := slices.DeleteFunc(slices.Clone(c.Extents), func(e traces.Extent) bool { return by[e.Extent] == 0 })
 	slices.SortStableFunc(out, func(a, b traces.Extent) int {
@@ -185,7 +185,7 @@ func (c *Crew) Ranked() []traces.Extent {
 
 // Rate is how fast the workers copied in the second half of their time together,
 // in bytes per second; 0 unknown.
-func (c *Crew) Rate() float64 {
+func (c *WorkerSet) Rate() float64 {
 	from, to := c.span()
 	if from >= to {
 		return 0
@@ -199,7 +199,7 @@ func (c *Crew) Rate() float64 {
 }
 
 // span is the time from the first to the last point of the curves.
-func (c *Crew) span() (from, to int64) {
+func (c *WorkerSet) span() (from, to int64) {
 	for _, s := range c.Shares {
 		for _, p := range s.Curve {
 			if from == 0 || p.TS < from {
@@ -212,7 +212,7 @@ func (c *Crew) span() (from, to int64) {
 }
 
 // ExtentRefs are the rows of the containers.
-func (c *Crew) ExtentRefs(extents ...traces.Extent) []finding.Ref {
+func (c *WorkerSet) ExtentRefs(extents ...traces.Extent) []finding.Ref {
 	var refs []finding.Ref
 	for _, e := range extents {
 		refs = append(refs, finding.Ref{Part: c.Loader.Process.Part.Name, Table: "extent", Seq: e.Seq})

@@ -9,10 +9,10 @@ import (
 	"github.com/dptrace/dptrace/traces"
 )
 
-// Complaint is torch's error in the training loop that names dead workers. It
+// WorkerDeathError is torch's error in the training loop that names dead workers. It
 // is raised by next(), or by the handler of SIGCHLD wherever the loop is just
 // then, and only while torch has not begun to shut the workers down.
-type Complaint struct {
+type WorkerDeathError struct {
 	*traces.Exception
 	Pids   []int32
 	Signal int32 // 0: none is named; -1: by a name that is not known here
@@ -30,12 +30,12 @@ var (
 	}
 )
 
-func complaintOf(e *traces.Exception) (c Complaint, ok bool) {
+func complaintOf(e *traces.Exception) (c WorkerDeathError, ok bool) {
 	m := complaint.FindStringSubmatch(e.Message)
 	if m == nil || e.Type != "RuntimeError" || !strings.Contains(e.File, "/torch/utils/data/") && !strings.Contains(e.File, "/torchdata/") {
 		return c, false
 	}
-	c = Complaint{Exception: e, Code: -1}
+	c = WorkerDeathError{Exception: e, Code: -1}
 	for _, text := range strings.Split(m[1], ", ") {
 		if pid, err := strconv.ParseInt(text, 10, 32); err == nil {
 			c.Pids = append(c.Pids, int32(pid))
@@ -63,7 +63,7 @@ func joinComplaints(p *Process) {
 		}
 		for _, pid := range c.Pids {
 			if life := p.life(pid, c.TsNS); life != nil {
-				if !slices.ContainsFunc(life.Named, func(old Complaint) bool { return old.Exception == c.Exception }) {
+				if !slices.ContainsFunc(life.Named, func(old WorkerDeathError) bool { return old.Exception == c.Exception }) {
 					life.Named = append(life.Named, c)
 				}
 				continue
@@ -78,16 +78,16 @@ func joinComplaints(p *Process) {
 			}
 			if last != nil && len(last.Workers) == 0 {
 				l := last.Loader
-				w := &Worker{Pass: last, Number: -1}
-				l.Lives = append(l.Lives, &Life{Loader: l, Number: -1, Pid: pid, Object: last.Object, Workers: []*Worker{w}, Named: []Complaint{c}})
+				w := &WorkerPass{Pass: last, Number: -1}
+				l.Lives = append(l.Lives, &WorkerProcess{Loader: l, Number: -1, Pid: pid, Object: last.Object, Workers: []*WorkerPass{w}, Named: []WorkerDeathError{c}})
 			}
 		}
 	}
 }
 
 // life is the worker that had a pid last, at a time.
-func (p *Process) life(pid int32, ns int64) *Life {
-	var best *Life
+func (p *Process) life(pid int32, ns int64) *WorkerProcess {
+	var best *WorkerProcess
 	for _, l := range p.Loaders {
 		for _, life := range l.Lives {
 			if life.Pid == pid && (life.Begin == nil || life.Begin.TsNS <= ns) && (best == nil || best.Begin == nil || life.Begin != nil && life.Begin.TsNS > best.Begin.TsNS) {

@@ -1,4 +1,6 @@
-package analyze
+// Package account is what a recording has lost, what it has cost, with what it
+// was made, and who took part in it.
+package account
 
 import (
 	"cmp"
@@ -7,8 +9,26 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dptrace/dptrace/analyze/collect"
+	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
 )
+
+// Source is the account of a run.
+var Source = &collect.Source[*Account]{
+	Name:   "account",
+	Tables: []string{"lost", "overhead", "memory", "meta"},
+	Uses:   []collect.Any{timeline.Source},
+	New:    func() collect.Collector[*Account] { return newLedger() },
+}
+
+// Account of one run.
+type Account struct {
+	Lost      []Loss
+	Overhead  Overhead
+	Tier      Tier
+	Processes Processes
+}
 
 // ledger counts what was lost and what recording has cost.
 type ledger struct {
@@ -20,8 +40,6 @@ type ledger struct {
 	whole  map[*traces.Part]int64 // of the target and the descendants that it waited for, known when it has ended
 	tiers  map[*traces.Part]Tier
 }
-
-var ledgerNeeds = []string{"lost", "overhead", "memory", "meta"}
 
 type procKey struct {
 	part *traces.Part
@@ -83,7 +101,8 @@ func newLedger() *ledger {
 		target: map[procKey]int64{}, whole: map[*traces.Part]int64{}, tiers: map[*traces.Part]Tier{}}
 }
 
-func (l *ledger) add(b traces.Batch) {
+// Add takes the rows of one batch.
+func (l *ledger) Add(b traces.Batch) {
 	switch rows := b.Rows.(type) {
 	case []traces.Lost:
 		for _, r := range rows {
@@ -123,6 +142,25 @@ func (l *ledger) add(b traces.Batch) {
 			}
 		}
 	}
+}
+
+// Merge takes over what was counted of other parts.
+func (l *ledger) Merge(other collect.Collector[*Account]) {
+	o := other.(*ledger)
+	for loss, n := range o.losses {
+		l.losses[loss] += n
+	}
+	maps.Copy(l.hook, o.hook)
+	maps.Copy(l.own, o.own)
+	maps.Copy(l.probes, o.probes)
+	maps.Copy(l.target, o.target)
+	maps.Copy(l.whole, o.whole)
+	maps.Copy(l.tiers, o.tiers)
+}
+
+// Build adds it up.
+func (l *ledger) Build(e *collect.Evidence) *Account {
+	return &Account{Lost: l.lost(e.Run.Problems), Overhead: l.overhead(), Tier: l.tier(), Processes: l.processes(collect.Of(e, timeline.Source))}
 }
 
 func (l *ledger) lost(problems []traces.Problem) []Loss {

@@ -2,10 +2,10 @@ package timeline
 
 import "github.com/dptrace/dptrace/traces"
 
-// dealt is how many batches torch's own samplers deal out in one pass; 0 not
+// expectedBatches is how many batches torch's own samplers deal out in one pass; 0 not
 // known. Lightning, and loops that count, leave a pass after its last batch
 // without asking for the end: that pass has come to its end as well.
-func dealt(l *traces.Loader) int {
+func expectedBatches(l *traces.Loader) int {
 	if l.Iterable || l.BatchSize <= 0 {
 		return 0
 	}

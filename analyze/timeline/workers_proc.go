@@ -8,18 +8,18 @@ import (
 	"github.com/dptrace/dptrace/traces"
 )
 
-// Life is one worker process of a loader, from its start to its end. Persistent
+// WorkerProcess is one worker process of a loader, from its start to its end. Persistent
 // workers serve several passes.
-type Life struct {
+type WorkerProcess struct {
 	Loader  *Loader
 	Number  int // -1 unknown
 	Pid     int32
-	Object  uint32         // Loader.Loader as recorded
-	Process *Process       // nil: never heard of. It may be unknown to the hook, unlike Worker.Process
-	Begin   *traces.Worker // nil: its row is lost, or it ended before it was written
-	Exit    *traces.Worker // nil: its parent did not tell
-	Workers []*Worker      // its share of each pass, in their order
-	Named   []Complaint    // errors in its parent that name it
+	Object  uint32             // Loader.Loader as recorded
+	Process *Process           // nil: never heard of. It may be unknown to the hook, unlike Worker.Process
+	Begin   *traces.Worker     // nil: its row is lost, or it ended before it was written
+	Exit    *traces.Worker     // nil: its parent did not tell
+	Workers []*WorkerPass      // its share of each pass, in their order
+	Named   []WorkerDeathError // errors in its parent that name it
 }
 
 // joinExits gives the workers' ends to those who have ended, once their begins
@@ -28,7 +28,7 @@ func joinExits(p *Process, pr *procRows) {
 	slices.SortStableFunc(pr.exits, func(a, b traces.Worker) int { return cmp.Compare(a.TsNS, b.TsNS) })
 	for i := range pr.exits {
 		exit := &pr.exits[i]
-		var best *Life
+		var best *WorkerProcess
 		for _, l := range p.Loaders {
 			for _, life := range l.Lives {
 				if life.ends(exit) && (best == nil || life.Begin.TsNS > best.Begin.TsNS) {
@@ -38,7 +38,7 @@ func joinExits(p *Process, pr *procRows) {
 		}
 		if best == nil {
 			if l := p.loaderOf(exit.Loader); l != nil {
-				l.Lives = append(l.Lives, &Life{Loader: l, Number: int(exit.Worker), Pid: exit.Pid, Object: exit.Loader, Exit: exit})
+				l.Lives = append(l.Lives, &WorkerProcess{Loader: l, Number: int(exit.Worker), Pid: exit.Pid, Object: exit.Loader, Exit: exit})
 			}
 			continue
 		}
@@ -46,7 +46,7 @@ func joinExits(p *Process, pr *procRows) {
 	}
 }
 
-func (life *Life) ends(exit *traces.Worker) bool {
+func (life *WorkerProcess) ends(exit *traces.Worker) bool {
 	return life.Exit == nil && life.Begin != nil && life.Object == exit.Loader && life.Number == int(exit.Worker) && life.Begin.Pass <= exit.Pass &&
 		life.Begin.TsNS <= exit.TsNS && (life.Pid == exit.Pid || life.Pid == 0 || exit.Pid == 0)
 }
@@ -91,7 +91,7 @@ func joinUnready(here []*Process) {
 // soon is how far from its begin row a worker may have been noticed.
 const soon = int64(30 * time.Second)
 
-func (life *Life) find(here []*Process, taken map[*Process]bool) *Process {
+func (life *WorkerProcess) find(here []*Process, taken map[*Process]bool) *Process {
 	var at int64
 	switch {
 	case life.Begin != nil:
@@ -133,14 +133,16 @@ type Death struct {
 // has ended: whether the worker has, nobody knows.
 const serverGone = 255
 
-// ByServer tells whether the worker is a child of multiprocessing's fork server.
+// ByServer reports whether the worker is a child of multiprocessing's fork server.
 // Then torch's own look at its workers says nothing, and what multiprocessing
 // says depends on the server.
-func (life *Life) ByServer() bool { return life.Loader.object(life.Object).StartMethod == "forkserver" }
+func (life *WorkerProcess) ByServer() bool {
+	return life.Loader.object(life.Object).StartMethod == "forkserver"
+}
 
 // Died says how a worker ended; ok is false if nobody knows. The kernel knows
 // best, then the parent, then torch's error, which tells what waitid said.
-func (life *Life) Died() (d Death, ok bool) {
+func (life *WorkerProcess) Died() (d Death, ok bool) {
 	if p := life.Process; p != nil && p.EndKnown() && (p.Exit.Source != "exitcode" || life.Exit == nil) {
 		return Death{p.Exit.ExitCode, p.Exit.Signal, p.Exit.Source, p.Exit.TsNS, Exact(p.Exit)}, true
 	}
@@ -161,8 +163,8 @@ func (life *Life) Died() (d Death, ok bool) {
 
 // At is the worker's share of the pass in which something happened at a time:
 // the last one that had begun; nil if none had.
-func (life *Life) At(ns int64) *Worker {
-	var last *Worker
+func (life *WorkerProcess) At(ns int64) *WorkerPass {
+	var last *WorkerPass
 	for _, w := range life.Workers {
 		if w.Pass.Begin <= ns {
 			last = w
@@ -172,7 +174,7 @@ func (life *Life) At(ns int64) *Worker {
 }
 
 // Last is its share of the last pass that it served; nil unknown.
-func (life *Life) Last() *Worker {
+func (life *WorkerProcess) Last() *WorkerPass {
 	if len(life.Workers) == 0 {
 		return nil
 	}
