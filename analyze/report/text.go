@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dptrace/dptrace/analyze/words"
+
 	"github.com/dptrace/dptrace/analyze"
 	"github.com/dptrace/dptrace/analyze/account"
 	"github.com/dptrace/dptrace/analyze/finding"
@@ -65,7 +67,7 @@ func (p *page) header(r *analyze.Result) {
 		facts = append(facts, "torch "+v)
 	}
 	if len(r.Timeline.Loaders) > 0 {
-		facts = append(facts, finding.Count(ranks(r), "rank"))
+		facts = append(facts, words.Count(ranks(r), "rank"))
 	}
 	if n := r.Processes.Seen; n > 1 {
 		facts = append(facts, processesSeen(n, r.Processes.KernelOnly))
@@ -101,9 +103,9 @@ func where(r *analyze.Result) string {
 // processesSeen counts processes, and says how many only the kernel knows.
 func processesSeen(n, kernelOnly int) string {
 	if kernelOnly == 0 {
-		return finding.Count(n, "process")
+		return words.Count(n, "process")
 	}
-	return fmt.Sprintf("%s (%d too short-lived for all but the kernel)", finding.Count(n, "process"), kernelOnly)
+	return fmt.Sprintf("%s (%d too short-lived for all but the kernel)", words.Count(n, "process"), kernelOnly)
 }
 
 // loaders has a line for each loader, ranks together.
@@ -114,7 +116,7 @@ func loaders(t *timeline.Timeline) []string {
 			continue // the same one on another rank
 		}
 		workers := int(max(l.First().NumWorkers, 0))
-		lines = append(lines, fmt.Sprintf("%d  %s (%s): %s, %s", l.ID, l.At(), l.Role, finding.Count(workers, "worker"), finding.Count(len(l.Passes), "pass")))
+		lines = append(lines, fmt.Sprintf("%d  %s (%s): %s, %s", l.ID, l.At(), l.Role, words.Count(workers, "worker"), words.Count(len(l.Passes), "pass")))
 	}
 	if len(lines) > most {
 		lines = append(lines[:most-1], fmt.Sprintf("and %d more", len(lines)-most+1))
@@ -366,7 +368,7 @@ func numbered(one string, numbers []int) string {
 	case len(numbers) == 1:
 		return fmt.Sprintf("%s %d", one, numbers[0])
 	case len(numbers) > most:
-		return finding.Count(len(numbers), one)
+		return words.Count(len(numbers), one)
 	}
 	return one + "s " + strings.ReplaceAll(strings.Trim(fmt.Sprint(numbers), "[]"), " ", ", ")
 }

@@ -9,10 +9,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dptrace/dptrace/analyze/words"
+
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/evidence/memory"
 	"github.com/dptrace/dptrace/analyze/finding"
-	"github.com/dptrace/dptrace/analyze/memory"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
@@ -125,7 +127,7 @@ func (p *pickled) check() finding.Check {
 	switch gap := p.gap(); {
 	case p.certainty > finding.Note:
 		c.Status = finding.Found
-		c.Reason = fmt.Sprintf("%s pickled for %s, in %s", finding.Bytes(p.worst.bytes), finding.Count(p.worst.workers, "worker"), memory.Seconds(p.worst.pickle.Seconds()))
+		c.Reason = fmt.Sprintf("%s pickled for %s, in %s", words.Bytes(p.worst.bytes), words.Count(p.worst.workers, "worker"), memory.Seconds(p.worst.pickle.Seconds()))
 	case gap != "":
 		c.Reason = gap
 	case p.group.Everywhere(func(workers int32, _ string) bool { return workers == 0 }):
@@ -139,10 +141,10 @@ func (p *pickled) check() finding.Check {
 	case p.certainty == finding.Note:
 		c.Status, c.Reason = finding.Clean, "no more than a note: persistent workers are sent the dataset once"
 	case !p.worst.limited:
-		c.Reason = fmt.Sprintf("%s were pickled, but how much memory there is is not in the trace", finding.Bytes(p.worst.bytes))
+		c.Reason = fmt.Sprintf("%s were pickled, but how much memory there is is not in the trace", words.Bytes(p.worst.bytes))
 	default:
 		c.Status = finding.Clean
-		c.Reason = fmt.Sprintf("%s pickled for %s in %s", finding.Bytes(p.worst.bytes), finding.Count(p.worst.workers, "worker"), memory.Seconds(p.worst.pickle.Seconds()))
+		c.Reason = fmt.Sprintf("%s pickled for %s in %s", words.Bytes(p.worst.bytes), words.Count(p.worst.workers, "worker"), memory.Seconds(p.worst.pickle.Seconds()))
 	}
 	return c
 }

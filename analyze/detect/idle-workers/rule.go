@@ -7,10 +7,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dptrace/dptrace/analyze/words"
+
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/deliveries"
 	"github.com/dptrace/dptrace/analyze/detect"
-	"github.com/dptrace/dptrace/analyze/duplicate"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
@@ -145,16 +146,16 @@ func (v *verdict) check() finding.Check {
 	case len(v.idle) > 0:
 		c.Status, c.Reason = finding.Clean, "no more than a note: "+v.summary()
 	default:
-		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s, each delivered samples in %s", finding.Count(v.workers, "worker"), finding.Count(v.judged, "pass"))
+		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s, each delivered samples in %s", words.Count(v.workers, "worker"), words.Count(v.judged, "pass"))
 	}
 	return c
 }
 
 func (v *verdict) summary() string {
 	s := v.idle[0]
-	where := duplicate.Of(len(v.idle), v.judged, "pass")
+	where := words.Of(len(v.idle), v.judged, "pass")
 	if len(v.group.Loaders) > 1 {
-		where += " of " + finding.Count(len(v.group.Loaders), "rank")
+		where += " of " + words.Count(len(v.group.Loaders), "rank")
 	}
 	return fmt.Sprintf("%d of %d workers in %s", len(s.idle), len(s.pass.Workers), where)
 }
@@ -167,8 +168,8 @@ func (v *verdict) finding() finding.Finding {
 	if len(s.idle) > 1 {
 		verb = " deliver"
 	}
-	f.Title = fmt.Sprintf("%s%s nothing: %s", duplicate.Upper(duplicate.Ints("worker", s.idle)), verb, v.summary())
-	f.Cost = fmt.Sprintf("%s load for %d; the idle ones are started, and hold their copy of the dataset, for nothing", finding.Count(len(s.busy), "worker"), len(s.pass.Workers))
+	f.Title = fmt.Sprintf("%s%s nothing: %s", words.Upper(words.Ints("worker", s.idle)), verb, v.summary())
+	f.Cost = fmt.Sprintf("%s load for %d; the idle ones are started, and hold their copy of the dataset, for nothing", words.Count(len(s.busy), "worker"), len(s.pass.Workers))
 	for i, s := range v.idle {
 		if i == shown && len(v.idle) > shown+1 {
 			f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("%d more passes like these.", len(v.idle)-i)})
@@ -194,7 +195,7 @@ func (v *verdict) describe(s share) finding.Evidence {
 		counts = append(counts, fmt.Sprintf("worker %d %d", w.Number, v.fetches[w].Batches))
 	}
 	refs := []finding.Ref{{Part: s.pass.Loader.Process.Part.Name, Table: "batch_next", Seq: v.d.Of(s.pass).Last}}
-	text := fmt.Sprintf("%s, which came to its end after %s: batches of %s; %s none, and not one sample", where, finding.Count(s.pass.Delivered, "batch"), duplicate.List(counts), duplicate.Ints("worker", s.idle))
+	text := fmt.Sprintf("%s, which came to its end after %s: batches of %s; %s none, and not one sample", where, words.Count(s.pass.Delivered, "batch"), words.List(counts), words.Ints("worker", s.idle))
 	if v.group.Loaders[0].First().DropLast {
 		text += " that made a whole batch (drop_last=True)"
 	}

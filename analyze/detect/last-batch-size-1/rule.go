@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dptrace/dptrace/analyze/words"
+
 	"github.com/dptrace/dptrace/analyze/collect"
-	"github.com/dptrace/dptrace/analyze/contents"
 	"github.com/dptrace/dptrace/analyze/deliveries"
 	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/evidence/values"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
@@ -20,7 +22,7 @@ var Rule = detect.Rule{
 	ID:      id,
 	DP:      dp,
 	Title:   "A training batch of one sample",
-	Sources: []collect.Any{deliveries.Source, contents.Source},
+	Sources: []collect.Any{deliveries.Source, values.Source},
 	Judge:   detect.Adapt(judge),
 }
 
@@ -30,7 +32,7 @@ const (
 )
 
 func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	d, c := collect.Of(e, deliveries.Source), collect.Of(e, contents.Source)
+	d, c := collect.Of(e, deliveries.Source), collect.Of(e, values.Source)
 	fetches := d.Fetches(t)
 	for _, g := range deliveries.Groups(t) {
 		v := &verdict{Timeline: t, group: g, d: d, fetches: fetches}
@@ -38,7 +40,7 @@ func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Findin
 			for _, pass := range l.Passes {
 				if !pass.Abandoned {
 					v.look(pass)
-					v.empty = v.empty || collates(objectOf(pass)) && slices.ContainsFunc(c.Samples(t, pass), func(s contents.Sample) bool { return s.Empty() })
+					v.empty = v.empty || collates(objectOf(pass)) && slices.ContainsFunc(c.Samples(t, pass), func(s values.Sample) bool { return s.Empty() })
 				}
 			}
 		}
@@ -242,7 +244,7 @@ func (v *verdict) check() finding.Check {
 	gap := v.group.Gap(v.Timeline, deliveries.Tables)
 	switch {
 	case v.certainty > finding.Note:
-		c.Status, c.Reason = finding.Found, fmt.Sprintf("%s of one sample, of %d", finding.Count(len(v.surest()), "batch"), v.batches)
+		c.Status, c.Reason = finding.Found, fmt.Sprintf("%s of one sample, of %d", words.Count(len(v.surest()), "batch"), v.batches)
 	case gap != "":
 		c.Reason = gap
 	case v.group.Loaders.Role() == timeline.Eval:
@@ -256,9 +258,9 @@ func (v *verdict) check() finding.Check {
 	case v.alone > 0 && v.batches == v.alone:
 		c.Reason = "one batch a pass: there is no last one"
 	case v.unseen > 0:
-		c.Reason = fmt.Sprintf("whether the loop trained on %s of one sample, the last it asked for, is not in the trace", finding.Count(v.unseen, "batch"))
+		c.Reason = fmt.Sprintf("whether the loop trained on %s of one sample, the last it asked for, is not in the trace", words.Count(v.unseen, "batch"))
 	case v.passed > 0:
-		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s of one sample, which the loop has passed over", finding.Count(v.passed, "batch"))
+		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s of one sample, which the loop has passed over", words.Count(v.passed, "batch"))
 	case v.ended == 0:
 		c.Reason = "no pass was used to its end, where the last batch is"
 	case v.empty:
@@ -266,7 +268,7 @@ func (v *verdict) check() finding.Check {
 	case v.hidden || v.least == 0:
 		c.Reason = "how many samples the batches had is not in the trace"
 	default:
-		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s, the smallest of %s", finding.Count(v.batches, "batch"), finding.Count(v.least, "sample"))
+		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s, the smallest of %s", words.Count(v.batches, "batch"), words.Count(v.least, "sample"))
 		if collates(o) {
 			c.Reason += ", as they reach " + o.Collate
 		}

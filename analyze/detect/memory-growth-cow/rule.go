@@ -6,10 +6,12 @@ package cow
 import (
 	"fmt"
 
+	"github.com/dptrace/dptrace/analyze/words"
+
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/evidence/memory"
 	"github.com/dptrace/dptrace/analyze/finding"
-	"github.com/dptrace/dptrace/analyze/memory"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
@@ -120,10 +122,10 @@ func (c *copies) check() finding.Check {
 	switch gap, blind := c.gaps(), c.blind(); {
 	case c.certainty > finding.Note:
 		k.Status = finding.Found
-		k.Reason = fmt.Sprintf("%s of %s copied", finding.Bytes(c.limit.Load), memory.Names(c.round[0].Ranked()))
+		k.Reason = fmt.Sprintf("%s of %s copied", words.Bytes(c.limit.Load), memory.Names(c.round[0].Ranked()))
 	case c.unnamed != nil:
 		k.Status = finding.Found
-		k.Reason = fmt.Sprintf("%s of objects copied that could not be named", finding.Bytes(c.nameless.Load))
+		k.Reason = fmt.Sprintf("%s of objects copied that could not be named", words.Bytes(c.nameless.Load))
 	case gap != "":
 		k.Reason = gap
 	case g.Everywhere(func(workers int32, _ string) bool { return workers == 0 }):
@@ -138,7 +140,7 @@ func (c *copies) check() finding.Check {
 	case blind != "":
 		k.Reason = blind
 	case !c.limited && c.certainty == finding.Note:
-		k.Reason = fmt.Sprintf("%s were copied, but how much memory there is is not in the trace", finding.Bytes(c.limit.Load))
+		k.Reason = fmt.Sprintf("%s were copied, but how much memory there is is not in the trace", words.Bytes(c.limit.Load))
 	default:
 		k.Status, k.Reason = finding.Clean, c.clean()
 	}

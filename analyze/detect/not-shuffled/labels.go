@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/dptrace/dptrace/analyze/contents"
+	"github.com/dptrace/dptrace/analyze/evidence/values"
 )
 
 // labels is how often samples that lie side by side have the same strings and
@@ -21,8 +21,8 @@ const (
 	known   = 0.02
 )
 
-func labelsOf(samples []contents.Sample) (l labels) {
-	at := map[int64]*contents.Sample{}
+func labelsOf(samples []values.Sample) (l labels) {
+	at := map[int64]*values.Sample{}
 	count := map[[16]byte]int{}
 	for i := range samples {
 		if s := &samples[i]; s.Labelled() && at[s.Index] == nil {

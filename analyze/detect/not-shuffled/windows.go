@@ -3,7 +3,7 @@ package notshuffled
 import (
 	"fmt"
 
-	"github.com/dptrace/dptrace/analyze/contents"
+	"github.com/dptrace/dptrace/analyze/evidence/values"
 )
 
 // windows is how many samples go on where the one before them began: forecasts
@@ -13,7 +13,7 @@ type windows struct{ follow, pairs int }
 // windowsOf counts among the first samples of a pass: only in these it is looked
 // for. The hook sees what one fetch has, so that the first of a batch never
 // follows.
-func windowsOf(samples []contents.Sample) (w windows) {
+func windowsOf(samples []values.Sample) (w windows) {
 	var last int64 = -2
 	for i := range samples {
 		s := &samples[i]

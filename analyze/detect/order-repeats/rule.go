@@ -8,11 +8,11 @@ import (
 	"slices"
 
 	"github.com/dptrace/dptrace/analyze/collect"
-	"github.com/dptrace/dptrace/analyze/contents"
 	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/evidence/samples"
+	"github.com/dptrace/dptrace/analyze/evidence/values"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/orders"
-	"github.com/dptrace/dptrace/analyze/samples"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
@@ -21,7 +21,7 @@ var Rule = detect.Rule{
 	ID:      id,
 	DP:      "DP14",
 	Title:   "A shuffling loader gives one order in several passes",
-	Sources: []collect.Any{orders.Source, contents.Source, samples.Source},
+	Sources: []collect.Any{orders.Source, values.Source, samples.Source},
 	Judge:   detect.Adapt(judge),
 }
 
@@ -33,7 +33,7 @@ const (
 )
 
 func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	c, ledger := collect.Of(e, contents.Source), collect.Of(e, samples.Source)
+	c, ledger := collect.Of(e, values.Source), collect.Of(e, samples.Source)
 	for _, g := range collect.Of(e, orders.Source).Groups(t) {
 		j := &judged{t: t, group: g, c: c, ledger: ledger}
 		j.judge()
@@ -49,7 +49,7 @@ func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Findin
 type judged struct {
 	t      *timeline.Timeline
 	group  *orders.Group
-	c      *contents.Contents
+	c      *values.Contents
 	ledger *samples.Attribution
 
 	certainty finding.Certainty
@@ -98,7 +98,7 @@ func (j *judged) judge() {
 // other reports whether a repeat is of other data: rollouts, a buffer that was
 // filled anew.
 func (j *judged) other(r orders.Repeat) bool {
-	same, other := contents.CompareByIndex(j.c.Samples(j.t, r.First.Pass), j.c.Samples(j.t, r.Again.Pass))
+	same, other := values.CompareByIndex(j.c.Samples(j.t, r.First.Pass), j.c.Samples(j.t, r.Again.Pass))
 	return len(same) == 0 && len(other) >= enough && j.ledger.Fixed(r.First.Loader) // where random numbers are drawn, it may be the same data, augmented
 }
 

@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dptrace/dptrace/analyze/words"
+
 	"github.com/dptrace/dptrace/analyze/collect"
-	"github.com/dptrace/dptrace/analyze/contents"
 	"github.com/dptrace/dptrace/analyze/deliveries"
 	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/evidence/samples"
+	"github.com/dptrace/dptrace/analyze/evidence/values"
 	"github.com/dptrace/dptrace/analyze/finding"
-	"github.com/dptrace/dptrace/analyze/samples"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
 )
@@ -21,7 +23,7 @@ import (
 var Rule = detect.Rule{
 	ID:      id,
 	Title:   "Ranks have different lists or permutations of one dataset",
-	Sources: []collect.Any{contents.Source, samples.Source},
+	Sources: []collect.Any{values.Source, samples.Source},
 	Judge:   detect.Adapt(judge),
 }
 
@@ -32,7 +34,7 @@ var tables = []string{"process", "loader", "pass", "batch_put", "batch_next", "d
 func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
 	ledger := collect.Of(e, samples.Source)
 	for _, g := range deliveries.Groups(t) {
-		v := &verdict{Timeline: t, group: g, c: collect.Of(e, contents.Source), ledger: ledger}
+		v := &verdict{Timeline: t, group: g, c: collect.Of(e, values.Source), ledger: ledger}
 		v.look()
 		if len(v.causes) > 0 {
 			findings = append(findings, v.finding())
@@ -53,7 +55,7 @@ type cause struct {
 type verdict struct {
 	*timeline.Timeline
 	group  *deliveries.Group
-	c      *contents.Contents
+	c      *values.Contents
 	ledger *samples.Attribution
 
 	ranks    []*timeline.Loader // that one distributed sampler deals out to
@@ -89,13 +91,13 @@ func (v *verdict) choose() (why string) {
 	v.exact, v.relation = true, timeline.DataParallel
 	for _, l := range v.group.Loaders {
 		o := l.First()
-		deals, exact := contents.Deals(o)
+		deals, exact := values.Deals(o)
 		switch {
 		case l.Rank() < 0:
 			continue
 		case !deals:
 			return "no distributed sampler: each rank may have data of its own"
-		case !contents.Recorded(o):
+		case !values.Recorded(o):
 			return "what the ranks hold is not in the trace"
 		case slices.ContainsFunc(v.ranks, func(r *timeline.Loader) bool { return !timeline.Together(r.Process, l.Process) }):
 			return "the ranks did not run at the same time"
@@ -176,7 +178,7 @@ func (v *verdict) check() finding.Check {
 	case !v.listed && v.alike < enough:
 		c.Reason = "the shares of the ranks fit together, but whether an index is the same sample on all of them is not known"
 	default:
-		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%d ranks with the same samples in one order, each in one share, in %s", len(v.ranks), finding.Count(v.covered, "pass"))
+		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%d ranks with the same samples in one order, each in one share, in %s", len(v.ranks), words.Count(v.covered, "pass"))
 	}
 	return c
 }

@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dptrace/dptrace/analyze/words"
+
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
-	"github.com/dptrace/dptrace/analyze/duplicate"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/orders"
 	"github.com/dptrace/dptrace/analyze/timeline"
@@ -170,5 +171,5 @@ func (j *judged) excuse() string {
 	if len(ifs) == 0 {
 		ifs = append(ifs, "the pass that was broken off was repeated on purpose")
 	}
-	return duplicate.List(ifs) + "."
+	return words.List(ifs) + "."
 }

@@ -7,11 +7,12 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dptrace/dptrace/analyze/words"
+
 	"github.com/dptrace/dptrace/analyze/collect"
-	"github.com/dptrace/dptrace/analyze/contents"
 	"github.com/dptrace/dptrace/analyze/deliveries"
 	"github.com/dptrace/dptrace/analyze/detect"
-	"github.com/dptrace/dptrace/analyze/duplicate"
+	"github.com/dptrace/dptrace/analyze/evidence/values"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
@@ -21,7 +22,7 @@ import (
 var Rule = detect.Rule{
 	ID:      id,
 	Title:   "drop_last drops samples in every worker",
-	Sources: []collect.Any{contents.Source, deliveries.Source},
+	Sources: []collect.Any{values.Source, deliveries.Source},
 	Judge:   detect.Adapt(judge),
 }
 
@@ -33,7 +34,7 @@ var tables = append(slices.Clone(deliveries.Tables), "leftover")
 const thousandth = 1000
 
 func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	c, d := collect.Of(e, contents.Source), collect.Of(e, deliveries.Source)
+	c, d := collect.Of(e, values.Source), collect.Of(e, deliveries.Source)
 	left, fetched := c.Leftovers(t), d.Fetches(t)
 	for _, g := range deliveries.Groups(t) {
 		v := &verdict{Timeline: t, group: g, c: c, left: left, fetched: fetched}
@@ -64,8 +65,8 @@ func (l *lost) batches() int { return l.dropped / int(l.object.BatchSize) }
 type verdict struct {
 	*timeline.Timeline
 	group   *deliveries.Group
-	c       *contents.Contents
-	left    map[*timeline.WorkerPass]contents.Leftover
+	c       *values.Contents
+	left    map[*timeline.WorkerPass]values.Leftover
 	fetched map[*timeline.WorkerPass]*deliveries.Fetched
 
 	worst   *lost
@@ -89,7 +90,7 @@ func (v *verdict) look() {
 				v.keeps = true
 			case !o.Iterable:
 				v.sampled = true
-			case !contents.Recorded(o):
+			case !values.Recorded(o):
 				v.unknown = true
 			default:
 				v.pass(p, o)
@@ -140,7 +141,7 @@ func (v *verdict) check() finding.Check {
 	gap := v.group.Gap(v.Timeline, tables)
 	switch {
 	case v.worst != nil && v.worst.sure > finding.Note:
-		c.Status, c.Reason = finding.Found, fmt.Sprintf("%s dropped in pass %d", finding.Count(v.worst.dropped, "sample"), v.worst.pass.Number)
+		c.Status, c.Reason = finding.Found, fmt.Sprintf("%s dropped in pass %d", words.Count(v.worst.dropped, "sample"), v.worst.pass.Number)
 	case gap != "":
 		c.Reason = gap
 	case v.unknown:
@@ -154,7 +155,7 @@ func (v *verdict) check() finding.Check {
 	case v.keeps:
 		c.Status, c.Reason = finding.Clean, "drop_last is not set"
 	default:
-		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s, no worker dropped any sample", finding.Count(v.judged, "pass"))
+		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s, no worker dropped any sample", words.Count(v.judged, "pass"))
 	}
 	return c
 }
@@ -179,11 +180,11 @@ func (v *verdict) finding() finding.Finding {
 		}
 	}
 	f.Title = fmt.Sprintf("drop_last drops %d of %d samples in pass %d, in %s of its own each", w.dropped, w.dropped+w.got, w.pass.Number, batchIn(w))
-	f.Evidence = []finding.Evidence{{Refs: refs, Text: fmt.Sprintf("In pass %d the dataset had come to its end with samples that made no batch of %d: %s. They were dropped.", w.pass.Number, w.object.BatchSize, duplicate.List(counts))}}
+	f.Evidence = []finding.Evidence{{Refs: refs, Text: fmt.Sprintf("In pass %d the dataset had come to its end with samples that made no batch of %d: %s. They were dropped.", w.pass.Number, w.object.BatchSize, words.List(counts))}}
 	if w.sure > finding.Note {
-		f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("Together these are %s of %d and %d more samples.", finding.Count(w.batches(), "batch"), w.object.BatchSize, w.dropped%int(w.object.BatchSize))})
+		f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("Together these are %s of %d and %d more samples.", words.Count(w.batches(), "batch"), w.object.BatchSize, w.dropped%int(w.object.BatchSize))})
 	}
-	f.Cost = fmt.Sprintf("%s (%.1f %% of the pass) that were read and never delivered, in %s", finding.Count(w.dropped, "sample"), 100*float64(w.dropped)/float64(w.dropped+w.got), finding.Count(v.losing, "pass"))
+	f.Cost = fmt.Sprintf("%s (%.1f %% of the pass) that were read and never delivered, in %s", words.Count(w.dropped, "sample"), 100*float64(w.dropped)/float64(w.dropped+w.got), words.Count(v.losing, "pass"))
 	f.Fix = v.fix()
 	f.NotABugIf = "the samples at the end of each worker's share are not wanted."
 	return f
@@ -211,10 +212,10 @@ DataLoader(..., num_workers=1, drop_last=True)`, w.pass.Loader.At(), w.object.Ba
 func (v *verdict) sampler(f *finding.Finding) {
 	w := v.worst
 	o := w.object
-	f.Title = fmt.Sprintf("The sampler leaves out %d of %s samples in each pass, to give %d ranks as many each", w.sampler, duplicate.Number(o.Length), o.SamplerReplicas)
+	f.Title = fmt.Sprintf("The sampler leaves out %d of %s samples in each pass, to give %d ranks as many each", w.sampler, words.Number(o.Length), o.SamplerReplicas)
 	f.Evidence = []finding.Evidence{{Refs: []finding.Ref{{Part: w.pass.Loader.Process.Part.Name, Table: "loader", Seq: o.Seq}},
-		Text: fmt.Sprintf("%s deals out %s samples; the dataset has %s.", o.Sampler, duplicate.Number(o.SamplerTotal), duplicate.Number(o.Length))}}
-	f.Cost = fmt.Sprintf("%s a pass, others in each pass if it shuffles", finding.Count(w.sampler, "sample"))
+		Text: fmt.Sprintf("%s deals out %s samples; the dataset has %s.", o.Sampler, words.Number(o.SamplerTotal), words.Number(o.Length))}}
+	f.Cost = fmt.Sprintf("%s a pass, others in each pass if it shuffles", words.Count(w.sampler, "sample"))
 	f.Fix = fmt.Sprintf("# %s: repeat some samples instead\nDistributedSampler(dataset, drop_last=False)", w.pass.Loader.At())
 	f.NotABugIf = "a few samples less do not matter."
 }

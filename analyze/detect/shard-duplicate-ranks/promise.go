@@ -3,8 +3,8 @@ package sharedranks
 import (
 	"fmt"
 
+	"github.com/dptrace/dptrace/analyze/evidence/samples"
 	"github.com/dptrace/dptrace/analyze/finding"
-	"github.com/dptrace/dptrace/analyze/samples"
 	"github.com/dptrace/dptrace/traces"
 )
 

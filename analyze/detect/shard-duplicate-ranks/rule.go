@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dptrace/dptrace/analyze/words"
+
 	"github.com/dptrace/dptrace/analyze/collect"
-	"github.com/dptrace/dptrace/analyze/contents"
 	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/evidence/samples"
+	"github.com/dptrace/dptrace/analyze/evidence/values"
 	"github.com/dptrace/dptrace/analyze/finding"
-	"github.com/dptrace/dptrace/analyze/samples"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
@@ -19,7 +21,7 @@ var Rule = detect.Rule{
 	ID:       id,
 	DP:       dp,
 	Title:    "Ranks are given the same samples",
-	Sources:  []collect.Any{samples.Source, contents.Source},
+	Sources:  []collect.Any{samples.Source, values.Source},
 	Explains: []detect.Explained{{Rule: "rng-duplicate-ranks", Why: "the ranks are given the same samples"}},
 	Judge:    detect.Adapt(judge),
 }
@@ -30,7 +32,7 @@ const (
 )
 
 func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	ledger, held := collect.Of(e, samples.Source), collect.Of(e, contents.Source)
+	ledger, held := collect.Of(e, samples.Source), collect.Of(e, values.Source)
 	for _, ranks := range t.ByLoader() {
 		v := &verdict{Timeline: t, ledger: ledger, held: held, ranks: ranks, compared: map[[2]int]bool{}, passes: map[int]bool{}, excuses: map[string]bool{}}
 		if slices.ContainsFunc(ranks, (*timeline.Loader).Iterable) {
@@ -51,7 +53,7 @@ func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Findin
 type verdict struct {
 	*timeline.Timeline
 	ledger *samples.Attribution
-	held   *contents.Contents
+	held   *values.Contents
 	ranks  timeline.Ranks
 	taken  *samples.Members // what the ranks take: computed where it is asked for
 
@@ -208,7 +210,7 @@ func (v *verdict) check() finding.Check {
 	case v.blind:
 		c.Reason = "too few samples were looked at to exclude that ranks read the same ones, each in an order of its own: dptrace record --digest full looks at all"
 	default:
-		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s of ranks in %s: other samples on each", finding.Count(len(v.compared), "pair"), finding.Count(len(v.passes), "pass"))
+		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s of ranks in %s: other samples on each", words.Count(len(v.compared), "pair"), words.Count(len(v.passes), "pass"))
 		if told := v.told(); told != "" {
 			c.Reason += "; " + told
 		}

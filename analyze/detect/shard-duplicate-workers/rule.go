@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dptrace/dptrace/analyze/words"
+
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/evidence/samples"
 	"github.com/dptrace/dptrace/analyze/finding"
-	"github.com/dptrace/dptrace/analyze/samples"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
@@ -187,7 +189,7 @@ func (v *verdict) check() finding.Check {
 	iterable := slices.ContainsFunc(v.ranks, (*timeline.Loader).Iterable)
 	switch {
 	case v.worst != nil && v.worst.certainty > finding.Note:
-		c.Status, c.Reason = finding.Found, fmt.Sprintf("the workers of %s read the same samples", finding.Count(len(v.found), "pass"))
+		c.Status, c.Reason = finding.Found, fmt.Sprintf("the workers of %s read the same samples", words.Count(len(v.found), "pass"))
 	case lost != "":
 		c.Reason = lost
 	case !iterable:
@@ -207,7 +209,7 @@ func (v *verdict) check() finding.Check {
 	case v.compared > 0 && v.blind:
 		c.Reason = "too few samples were looked at to exclude that workers read the same ones, each in an order of its own: dptrace record --digest full looks at all"
 	case v.compared > 0 && !v.unseen:
-		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s in %s: other samples in each, of those that were looked at", finding.Count(v.workers, "worker"), finding.Count(v.compared, "pass"))
+		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s in %s: other samples in each, of those that were looked at", words.Count(v.workers, "worker"), words.Count(v.compared, "pass"))
 		if told := v.ledger.ContentsSamplingNote(); told != "" {
 			c.Reason += "; " + told
 		}

@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/dptrace/dptrace/analyze/samples"
+	"github.com/dptrace/dptrace/analyze/evidence/samples"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
 

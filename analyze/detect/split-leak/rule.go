@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dptrace/dptrace/analyze/words"
+
 	"github.com/dptrace/dptrace/analyze/collect"
-	"github.com/dptrace/dptrace/analyze/contents"
 	"github.com/dptrace/dptrace/analyze/detect"
-	"github.com/dptrace/dptrace/analyze/duplicate"
+	"github.com/dptrace/dptrace/analyze/evidence/samples"
+	"github.com/dptrace/dptrace/analyze/evidence/values"
 	"github.com/dptrace/dptrace/analyze/finding"
-	"github.com/dptrace/dptrace/analyze/samples"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
@@ -19,7 +20,7 @@ import (
 var Rule = detect.Rule{
 	ID:      id,
 	Title:   "Samples are evaluated that the model was trained on",
-	Sources: []collect.Any{samples.Source, contents.Source},
+	Sources: []collect.Any{samples.Source, values.Source},
 	Judge:   detect.Adapt(judge),
 }
 
@@ -28,7 +29,7 @@ const id = "split-leak"
 func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
 	ledger := collect.Of(e, samples.Source)
 	all := evaluations(t, ledger)
-	compare(t, collect.Of(e, contents.Source), ledger, all)
+	compare(t, collect.Of(e, values.Source), ledger, all)
 	verdicts := map[int]*verdict{}
 	for _, e := range all {
 		n := e.pass.Loader.ID
@@ -128,7 +129,7 @@ func (v *verdict) check() finding.Check {
 	}
 	switch {
 	case v.worst != nil && v.certainty(v.worst) > finding.Note:
-		c.Status, c.Reason = finding.Found, fmt.Sprintf("%s of pass %d were trained on", samples.Share(len(v.worst.leaked), v.worst.samples), v.worst.pass.Number)
+		c.Status, c.Reason = finding.Found, fmt.Sprintf("%s of pass %d were trained on", words.Share(len(v.worst.leaked), v.worst.samples), v.worst.pass.Number)
 	case gap != "":
 		c.Reason = gap
 	case v.worst != nil && len(v.worst.leaked) == v.worst.samples && v.worst.across():
@@ -147,9 +148,9 @@ func (v *verdict) check() finding.Check {
 	case role != timeline.Eval:
 		c.Reason = "neither training nor an evaluation was seen"
 	case moved != nil:
-		c.Reason = fmt.Sprintf("%s at indices that were trained on, but what is there is another sample: %d that were compared differ", samples.Share(len(moved.leaked), moved.samples), moved.unlike)
+		c.Reason = fmt.Sprintf("%s at indices that were trained on, but what is there is another sample: %d that were compared differ", words.Share(len(moved.leaked), moved.samples), moved.unlike)
 	case left > 0:
-		c.Reason = fmt.Sprintf("the same optimizer trained on %s before, in another fold or in loaders that were made after an evaluation: whether the model was reset is not known", samples.Share(left, of))
+		c.Reason = fmt.Sprintf("the same optimizer trained on %s before, in another fold or in loaders that were made after an evaluation: whether the model was reset is not known", words.Share(left, of))
 	case judged == 0:
 		c.Reason = "no evaluation whose samples are known, after training whose samples are known"
 	case apart:
@@ -159,7 +160,7 @@ func (v *verdict) check() finding.Check {
 	case foreign:
 		c.Reason = "other ranks trained as well: whether they train this model or one of their own is not known"
 	default:
-		c.Status, c.Reason = finding.Clean, fmt.Sprintf("none of %s samples was trained on before, in %s", duplicate.Number(int64(n*v.ledger.Scale())), finding.Count(judged, "evaluation"))
+		c.Status, c.Reason = finding.Clean, fmt.Sprintf("none of %s samples was trained on before, in %s", words.Number(int64(n*v.ledger.Scale())), words.Count(judged, "evaluation"))
 		if told := v.ledger.SamplingNote(); told != "" {
 			if n < manySampled {
 				c.Status = finding.CannotTell

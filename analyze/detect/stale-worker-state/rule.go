@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/dptrace/dptrace/analyze/collect"
-	"github.com/dptrace/dptrace/analyze/contents"
 	"github.com/dptrace/dptrace/analyze/deliveries"
 	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/evidence/values"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
@@ -21,7 +21,7 @@ import (
 var Rule = detect.Rule{
 	ID:      id,
 	Title:   "Persistent workers never see a value that the training sets",
-	Sources: []collect.Any{contents.Source},
+	Sources: []collect.Any{values.Source},
 	Judge:   detect.Adapt(judge),
 }
 
@@ -32,7 +32,7 @@ var tables = []string{"process", "loader", "pass", "worker", "batch_fetch", "att
 
 func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
 	for _, g := range deliveries.Groups(t) {
-		v := &verdict{Timeline: t, group: g, c: collect.Of(e, contents.Source)}
+		v := &verdict{Timeline: t, group: g, c: collect.Of(e, values.Source)}
 		v.look()
 		if len(v.stale) > 0 {
 			findings = append(findings, v.finding())
@@ -44,14 +44,14 @@ func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Findin
 
 // stale is an attribute that changed in the training process and in no worker.
 type stale struct {
-	*contents.Scalar
+	*values.Scalar
 	loader  *timeline.Loader
 	object  *traces.Loader
 	first   *timeline.Pass   // that all of the workers began with
 	passes  []*timeline.Pass // that were served with the old value
 	parent  []traces.Attribute
-	workers []contents.Value // their rows of the first pass
-	all     int              // passes that were compared
+	workers []values.Value // their rows of the first pass
+	all     int            // passes that were compared
 	sure    finding.Certainty
 }
 
@@ -59,7 +59,7 @@ type stale struct {
 type verdict struct {
 	*timeline.Timeline
 	group *deliveries.Group
-	c     *contents.Contents
+	c     *values.Contents
 
 	stale     []*stale // the surest first
 	ranks     []int
@@ -82,7 +82,7 @@ func (v *verdict) look() {
 				if v.gap == "" {
 					v.gap = v.Losses(l, tables)
 				}
-			case !contents.Recorded(o):
+			case !values.Recorded(o):
 				v.unknown = true
 			case v.Gap(l, tables) != "":
 				v.gap = v.Gap(l, tables)

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dptrace/dptrace/analyze/words"
+
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/deliveries"
 	"github.com/dptrace/dptrace/analyze/detect"
@@ -130,7 +132,7 @@ func (v *verdict) compare(a, b *timeline.Loader) {
 		}
 		s := &starved{ended: short.Loader, left: long.Loader, pass: short, longer: long, last: v.last(long.Loader)}
 		if v.excuse == "" {
-			v.excuse = fmt.Sprintf("in pass %d rank %d had %s and rank %d %d", short.Number, short.Loader.Rank(), finding.Count(short.Delivered, "batch"), long.Loader.Rank(), long.Delivered)
+			v.excuse = fmt.Sprintf("in pass %d rank %d had %s and rank %d %d", short.Number, short.Loader.Rank(), words.Count(short.Delivered, "batch"), long.Loader.Rank(), long.Delivered)
 		}
 		if s.certainty = v.sure(s); s.certainty > 0 {
 			v.pairs = append(v.pairs, s)
@@ -243,7 +245,7 @@ func (v *verdict) check() finding.Check {
 	role := v.group.Loaders.Role()
 	switch {
 	case v.worst != nil:
-		c.Status, c.Reason = finding.Found, fmt.Sprintf("rank %d ended in pass %d after %s, rank %d had %d", v.worst.ended.Rank(), v.worst.pass.Number, finding.Count(v.worst.pass.Delivered, "batch"),
+		c.Status, c.Reason = finding.Found, fmt.Sprintf("rank %d ended in pass %d after %s, rank %d had %d", v.worst.ended.Rank(), v.worst.pass.Number, words.Count(v.worst.pass.Delivered, "batch"),
 			v.worst.left.Rank(), v.worst.longer.Delivered)
 	case gap != "":
 		c.Reason = gap
@@ -258,7 +260,7 @@ func (v *verdict) check() finding.Check {
 	case v.compared == 0:
 		c.Reason = "one rank"
 	default:
-		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%d ranks, as many batches on each in %s", len(v.ranks), finding.Count(v.compared, "pass"))
+		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%d ranks, as many batches on each in %s", len(v.ranks), words.Count(v.compared, "pass"))
 	}
 	return c
 }

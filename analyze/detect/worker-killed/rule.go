@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dptrace/dptrace/analyze/words"
+
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/analyze/finding"
@@ -107,7 +109,7 @@ func (o *outcome) check() finding.Check {
 		c.Reason = fmt.Sprintf("%s: %s", of(len(o.unknown), o.workers), strings.Join(slices.Compact(o.unknown), "; "))
 	default:
 		c.Status = finding.Clean
-		c.Reason = fmt.Sprintf("%s, none died before it was asked to stop", finding.Count(o.workers, "worker"))
+		c.Reason = fmt.Sprintf("%s, none died before it was asked to stop", words.Count(o.workers, "worker"))
 	}
 	return c
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dptrace/dptrace/analyze/words"
+
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
@@ -234,7 +236,7 @@ func (o *outcome) cost(d *death) string {
 		case w.Pass.Exhausted:
 			parts = append(parts, fmt.Sprintf("pass %d delivered all its batches all the same", w.Pass.Number))
 		default:
-			parts = append(parts, fmt.Sprintf("pass %d ended after %s", w.Pass.Number, finding.Count(w.Pass.Delivered, "batch")))
+			parts = append(parts, fmt.Sprintf("pass %d ended after %s", w.Pass.Number, words.Count(w.Pass.Delivered, "batch")))
 		}
 	}
 	main := d.life.Loader.Process.Final()
