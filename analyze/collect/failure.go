@@ -45,9 +45,10 @@ func place() string {
 	below := false
 	for {
 		f, more := frames.Next()
-		if below && strings.HasPrefix(f.Function, module) {
-			folder := path.Dir(strings.TrimPrefix(f.Function, module))
-			return fmt.Sprintf("%s/%s:%d", strings.TrimPrefix(folder, "."), path.Base(f.File), f.Line)
+		if name, ours := strings.CutPrefix(f.Function, module); below && ours {
+			slash := strings.LastIndexByte(name, '/') + 1
+			folder, _, _ := strings.Cut(name[slash:], ".")
+			return fmt.Sprintf("%s%s/%s:%d", name[:slash], strings.TrimSuffix(folder, "_test"), path.Base(f.File), f.Line)
 		}
 		below = below || f.Function == "runtime.gopanic" || strings.HasPrefix(f.Function, "runtime.panic") || f.Function == "runtime.sigpanic"
 		if !more {

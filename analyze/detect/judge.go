@@ -37,8 +37,12 @@ func cases(rule *Rule, t *timeline.Timeline, evidence *collect.Evidence) (all []
 func (c *Case) judge() ([]finding.Finding, finding.Check) {
 	var v Verdict
 	var gap string
-	if failed := collect.Guard("rule "+c.rule.ID, func() { v = c.rule.Judge(c); gap = c.gap() }); failed != nil {
+	failed := collect.Guard("rule "+c.rule.ID, func() { v, gap = c.rule.Judge(c), c.gap() })
+	switch {
+	case failed != nil:
 		v, gap = CannotTell("dptrace could not judge this: "+failed.Error()), ""
+	case v.status == "":
+		v = CannotTell("the rule gave no answer").Noting(v.findings...)
 	}
 	for i := range v.findings {
 		c.fill(&v.findings[i])
