@@ -89,6 +89,7 @@ func Run(run *traces.Run, rules []detect.Rule, further ...collect.Any) (*Result,
 // Judge lets rules judge the evidence of their sources.
 func Judge(evidence *collect.Evidence, rules []detect.Rule) (*Result, error) {
 	r := &Result{Run: evidence.Run, Evidence: evidence}
+	evidence.Make()
 	if failed := collect.Guard("the report", func() {
 		r.Timeline, r.Account = collect.Of(evidence, timeline.Source), collect.Of(evidence, account.Source)
 		r.Findings, r.Checks = detect.Judge(rules, r.Timeline, evidence)

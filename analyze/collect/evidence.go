@@ -2,48 +2,75 @@ package collect
 
 import (
 	"fmt"
+	"runtime"
+	"sync"
 
 	"github.com/dptrace/dptrace/traces"
 )
 
 // Evidence is what was collected of one run. What a source makes of its rows is
-// made when it is first asked for. It is not for several goroutines at a time.
+// made once, when it is first asked for.
 type Evidence struct {
-	Run       *traces.Run
-	collected map[Any]collector
-	made      map[Any]made
+	Run *traces.Run
+	of  map[Any]*making
 }
 
-type made struct {
-	evidence any
-	failed   *Failure
+// making is one source's evidence.
+type making struct {
+	once      sync.Once
+	collector collector // nil when it is made
+	evidence  any
+	failed    *Failure
+}
+
+func (m *making) make(e *Evidence, name string) {
+	m.once.Do(func() {
+		if m.failed == nil {
+			m.failed = Guard("evidence of "+name, func() { m.evidence = m.collector.build(e) })
+		}
+		m.collector = nil
+	})
 }
 
 // Of is what a source makes of its rows. It panics with a *Failure where that
 // failed, or where the source was not read: callers are guarded (see Guard).
 func Of[E any](e *Evidence, s *Source[E]) E {
-	m, ok := e.made[s]
-	if !ok {
-		c := e.collected[s]
-		if c == nil {
-			panic(fmt.Sprintf("source %s was not read: who asks for it has to name it", s.Name))
-		}
-		m.failed = Guard("evidence of "+s.Name, func() { m.evidence = c.build(e) })
-		e.made[s] = m
-		delete(e.collected, s)
+	m := e.of[s]
+	if m == nil {
+		panic(fmt.Sprintf("source %s was not read: who asks for it has to name it", s.Name))
 	}
+	m.make(e, s.Name)
 	if m.failed != nil {
 		panic(m.failed)
 	}
 	return m.evidence.(E)
 }
 
-// Made calls fn with the evidence of some sources and of all that they use, as
-// far as it was asked for and could be made.
-func (e *Evidence) Made(sources []Any, fn func(evidence any)) {
+// Make makes the evidence of all sources, side by side.
+func (e *Evidence) Make() {
+	at := make(chan struct{}, runtime.GOMAXPROCS(0))
+	var wg sync.WaitGroup
+	for s, m := range e.of {
+		wg.Go(func() {
+			for _, before := range s.uses() { // it would wait for them with a place of its own
+				e.of[before].make(e, before.name())
+			}
+			at <- struct{}{}
+			m.make(e, s.name())
+			<-at
+		})
+	}
+	wg.Wait()
+}
+
+// Each calls fn with the evidence of some sources and of all that they use, as
+// far as it could be made.
+func (e *Evidence) Each(sources []Any, fn func(evidence any)) {
 	for _, s := range closed(sources) {
-		if m, ok := e.made[s]; ok && m.failed == nil {
-			fn(m.evidence)
+		if m := e.of[s]; m != nil {
+			if m.make(e, s.name()); m.failed == nil {
+				fn(m.evidence)
+			}
 		}
 	}
 }

@@ -15,6 +15,7 @@ func Read(run *traces.Run, sources ...Any) (*Evidence, error) {
 	readings := make([]*Reading, max(1, min(runtime.GOMAXPROCS(0), len(run.Parts))))
 	for i := range readings {
 		readings[i] = NewReading(sources...)
+		readings[i].share(readings[0])
 	}
 	err := run.EachPart(readings[0].Tables(), len(readings), func(n int, b traces.Batch) error {
 		readings[n].Add(b)
@@ -55,6 +56,15 @@ func NewReading(sources ...Any) *Reading {
 	return r
 }
 
+// share the collectors of another Reading that are for all.
+func (r *Reading) share(o *Reading) {
+	for i, s := range r.sources {
+		if s.shared() {
+			r.collectors[i] = o.collectors[i]
+		}
+	}
+}
+
 // Tables that are read, in the order in which they have to come.
 func (r *Reading) Tables() []string { return r.tables }
 
@@ -74,7 +84,9 @@ func (r *Reading) Merge(o *Reading) {
 			if r.failed[i] == nil {
 				r.failed[i] = o.failed[i]
 			}
-			r.guard(i, func() { r.collectors[i].merge(o.collectors[i]) })
+			if r.collectors[i] != o.collectors[i] { // else they have shared it
+				r.guard(i, func() { r.collectors[i].merge(o.collectors[i]) })
+			}
 		})
 	}
 	wg.Wait()
@@ -89,13 +101,9 @@ func (r *Reading) guard(i int, do func()) {
 
 // Evidence is what was read of a run.
 func (r *Reading) Evidence(run *traces.Run) *Evidence {
-	e := &Evidence{Run: run, collected: map[Any]collector{}, made: map[Any]made{}}
+	e := &Evidence{Run: run, of: map[Any]*making{}}
 	for i, s := range r.sources {
-		if r.failed[i] != nil {
-			e.made[s] = made{failed: r.failed[i]}
-		} else {
-			e.collected[s] = r.collectors[i]
-		}
+		e.of[s] = &making{collector: r.collectors[i], failed: r.failed[i]}
 	}
 	return e
 }

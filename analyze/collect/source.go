@@ -17,6 +17,9 @@ type Source[E any] struct {
 	// Inside says that workers write the rows: one that was not watched from
 	// inside is a gap.
 	Inside bool
+	// Shared says that all who read side by side give their rows to one collector,
+	// whose Add they may call at the same time: for what is large.
+	Shared bool
 	// Uses is the sources that Build asks for.
 	Uses []Any
 	New  func() Collector[E]
@@ -37,6 +40,7 @@ type Any interface {
 	tables() []string
 	proof() []string
 	inside() bool
+	shared() bool
 	uses() []Any
 	new() collector
 	name() string
@@ -52,6 +56,7 @@ type collector interface {
 func (s *Source[E]) tables() []string { return s.Tables }
 func (s *Source[E]) proof() []string  { return s.Proof }
 func (s *Source[E]) inside() bool     { return s.Inside }
+func (s *Source[E]) shared() bool     { return s.Shared }
 func (s *Source[E]) uses() []Any      { return s.Uses }
 func (s *Source[E]) name() string     { return s.Name }
 func (s *Source[E]) new() collector   { return typed[E]{s.New()} }

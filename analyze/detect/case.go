@@ -70,7 +70,7 @@ func (c *Case) gap() string {
 			gaps = append(gaps, c.Losses(l, tables))
 		}
 	}
-	c.evidence.Made(c.rule.Sources, func(evidence any) {
+	c.evidence.Each(c.rule.Sources, func(evidence any) {
 		if g, ok := evidence.(Gapped); ok {
 			gaps = append(gaps, g.Gap(c.Loaders))
 		}
