@@ -39,18 +39,22 @@ func TestGolden(t *testing.T) {
 	for name, make := range results {
 		t.Run(name, func(t *testing.T) {
 			r := make()
-			var plain, tty, document bytes.Buffer
+			var plain, tty, verbose, document bytes.Buffer
 			if err := Text(&plain, r, Options{}); err != nil {
 				t.Fatal(err)
 			}
 			if err := Text(&tty, r, Options{Width: 80, Color: true, Unicode: true}); err != nil {
 				t.Fatal(err)
 			}
-			if err := JSON(&document, r); err != nil {
+			if err := Text(&verbose, r, Options{Verbose: true}); err != nil {
+				t.Fatal(err)
+			}
+			if err := JSON(&document, r, Options{}); err != nil {
 				t.Fatal(err)
 			}
 			golden(t, name+".txt", plain.Bytes())
 			golden(t, name+".tty.txt", tty.Bytes())
+			golden(t, name+".verbose.txt", verbose.Bytes())
 			golden(t, name+".json", document.Bytes())
 		})
 	}
@@ -75,13 +79,13 @@ func golden(t *testing.T, name string, got []byte) {
 }
 
 func TestShortWhereLittleIsWrong(t *testing.T) {
-	for _, name := range []string{"clean", "gaps", "nothing", "swarm"} {
+	for name, want := range map[string]int{"clean": 12, "nothing": 12, "gaps": 16, "swarm": 20} {
 		var text bytes.Buffer
 		if err := Text(&text, results[name](), Options{}); err != nil {
 			t.Fatal(err)
 		}
-		if n := strings.Count(text.String(), "\n"); n > 25 {
-			t.Errorf("%s: %d lines, want at most 25", name, n)
+		if n := strings.Count(text.String(), "\n"); n > want {
+			t.Errorf("%s: %d lines, want at most %d:\n%s", name, n, want, text.String())
 		}
 	}
 }
@@ -116,7 +120,7 @@ func TestControlCharacters(t *testing.T) {
 
 func TestJSONKeys(t *testing.T) {
 	var b bytes.Buffer
-	if err := JSON(&b, found()); err != nil {
+	if err := JSON(&b, found(), Options{}); err != nil {
 		t.Fatal(err)
 	}
 	var got map[string]json.RawMessage

@@ -95,11 +95,11 @@ func write(stdout, stderr io.Writer, e export.Exporter, output string, paths []s
 		return &exit{exitIncomplete, err}
 	}
 	if output != "-" {
-		fmt.Fprintf(stderr, "dptrace: wrote %s; look at it with %s\n", output, strings.ReplaceAll(e.Open, "FILE", output))
+		tell(stderr, fmt.Sprintf("wrote %s; look at it with %s", output, strings.ReplaceAll(e.Open, "FILE", output)))
 	}
 	incomplete := report.Incomplete(result)
 	for _, line := range incomplete {
-		fmt.Fprintln(stderr, "dptrace: warning:", line)
+		warn(stderr, line)
 	}
 	if len(incomplete) > 0 {
 		return &exit{code: exitIncomplete}
