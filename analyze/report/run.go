@@ -34,7 +34,11 @@ func (p *page) run(r *analyze.Result) {
 		facts = append(facts, processesSeen(n, r.Processes.KernelOnly))
 	}
 	if r.Tier.Name != "" {
-		facts = append(facts, r.Tier.Name+" tier")
+		tier := r.Tier.Name + " tier"
+		if r.Tier.Refused != "" && !p.Verbose {
+			tier += " (`dptrace doctor` says why not kernel)"
+		}
+		facts = append(facts, tier)
 	}
 	facts = append(facts, where(r))
 	p.entry(0, summaryColumn, grey, "run", strings.Join(facts, ", "))

@@ -79,16 +79,17 @@ func (l *Loader) At() string {
 }
 
 // Place is file:line with the file relative to the working directory, if it
-// lies in it.
+// lies in it, and without detours: a/../b.py is b.py.
 func Place(cwd, file string, line int32) string {
 	if file == "" {
 		return "unknown place"
 	}
 	if cwd != "" && filepath.IsAbs(file) {
-		if rel, err := filepath.Rel(cwd, file); err == nil && !strings.HasPrefix(rel, "..") {
+		if rel, err := filepath.Rel(cwd, file); err == nil && rel != ".." && !strings.HasPrefix(rel, "../") {
 			file = rel
 		}
 	}
+	file = filepath.Clean(file)
 	if line <= 0 {
 		return file
 	}

@@ -87,9 +87,11 @@ func write(stdout, stderr io.Writer, e export.Exporter, output string, paths []s
 		if _, ok := terminal(stdout); ok {
 			return errors.New("this is no text for a terminal: name a file with -o, or redirect stdout")
 		}
-		err = e.Write(stdout, result)
+		err = guarded("export "+e.Name, func() error { return e.Write(stdout, result) })
 	} else {
-		err = writeFile(output, func(w io.Writer) error { return e.Write(w, result) })
+		err = writeFile(output, func(w io.Writer) error {
+			return guarded("export "+e.Name, func() error { return e.Write(w, result) })
+		})
 	}
 	if err != nil {
 		return &exit{exitIncomplete, err}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dptrace/dptrace/analyze"
 	"github.com/dptrace/dptrace/analyze/accept"
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/report"
 	"github.com/dptrace/dptrace/traces"
@@ -115,7 +116,7 @@ func judge(stdout, stderr io.Writer, paths []string, o reportOptions) error {
 	}
 	options := look(stdout)
 	options.Verbose = o.verbose
-	if err := o.format.Write(stdout, result, options); err != nil {
+	if err := guarded("report as "+o.format.Name, func() error { return o.format.Write(stdout, result, options) }); err != nil {
 		return &exit{exitIncomplete, err}
 	}
 	incomplete := report.Incomplete(result)
@@ -131,6 +132,15 @@ func judge(stdout, stderr io.Writer, paths []string, o reportOptions) error {
 		return &exit{code: exitIncomplete}
 	}
 	return nil
+}
+
+// guarded makes an error of a panic: what a trace held that this form of it was
+// not made for ends nothing else.
+func guarded(what string, write func() error) (err error) {
+	if failed := collect.Guard(what, func() { err = write() }); failed != nil {
+		return failed
+	}
+	return err
 }
 
 // analyzed judges a run and marks what is accepted.
@@ -156,7 +166,7 @@ func printReport(w io.Writer, trace string) error {
 		return err
 	}
 	fmt.Fprintln(w) // apart from what the program has printed
-	return errors.Join(report.Text(w, result, look(w)), wrong)
+	return errors.Join(guarded("report", func() error { return report.Text(w, result, look(w)) }), wrong)
 }
 
 // look is how a report may look: colour and characters beyond ASCII only where
