@@ -71,8 +71,9 @@ bench: build ## what recording costs: loaders, start-up, recorder, a long run
 	@tools/bench bin/dptrace $$(tools/find-torch) $(BENCH)
 
 FUZZTIME ?= 10m
-fuzz: ## fuzz the trace reader and the hook's records, FUZZTIME each (default 10m)
+fuzz: ## fuzz the trace reader, its rows through all rules and forms, and the hook's records, FUZZTIME each (default 10m)
 	$(GO) test -run '^$$' -fuzz '^FuzzReader$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x -parallel 1 ./traces
+	$(GO) test -run '^$$' -fuzz '^FuzzRows$$' -fuzztime $(FUZZTIME) ./analyze
 	$(GO) test -run '^$$' -fuzz '^FuzzDrain$$' -fuzztime $(FUZZTIME) ./probes/hook
 
 $(GOLANGCI):
