@@ -5,15 +5,15 @@ import (
 	"github.com/dptrace/dptrace/probes/cow"
 	"github.com/dptrace/dptrace/probes/files"
 	"github.com/dptrace/dptrace/probes/hook"
+	"github.com/dptrace/dptrace/probes/poll"
 	"github.com/dptrace/dptrace/probes/probe"
 	"github.com/dptrace/dptrace/probes/process"
-	"github.com/dptrace/dptrace/probes/procfs"
 )
 
 // List has one line for each folder that holds a probe.
 var List = []*probe.Probe{
 	&hook.Probe,
-	&procfs.Probe,
+	&poll.Probe,
 	&process.Probe,
 	&cow.Probe,
 	&files.Probe,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/probes/procfs"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -24,14 +25,14 @@ type process struct {
 	blocks  map[uint64]*block
 	changed int // blocks that were not yet written so
 	next    time.Time
-	own     []region // its mappings as of the last look; nil: never read
+	own     []procfs.Mapping // its mappings as of the last look; nil: never read
 	forker
 }
 
 // forker is what the parent of a process had mapped.
 type forker struct {
-	inherit []region // soon after the fork; nil: not known
-	earlier []region // when it forked others before: it may have unmapped some since
+	inherit []procfs.Mapping // soon after the fork; nil: not known
+	earlier []procfs.Mapping // when it forked others before: it may have unmapped some since
 	read    time.Time
 }
 
@@ -66,7 +67,7 @@ func (w *watcher) forkerOf(id uint32) forker {
 	if !ok || !parent.Ended.IsZero() {
 		return forker{earlier: known.inherit}
 	}
-	all, err := readMaps(parent.Pid)
+	all, err := procfs.Maps(parent.Pid)
 	if err != nil {
 		return forker{earlier: known.inherit}
 	}
@@ -103,7 +104,7 @@ func (p *process) classify(pid int32, alive bool) {
 		b.kind = dominant(p.own, start, end)
 		if b.kind == "" && alive && !asked {
 			asked = true
-			if all, err := readMaps(pid); err == nil {
+			if all, err := procfs.Maps(pid); err == nil {
 				p.own = all
 				b.kind = dominant(p.own, start, end)
 			}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/probes/procfs"
 )
 
 // pathOf is the path of a file as its process has named it, asked for at once: a
@@ -76,11 +77,10 @@ func isFile(path string, e *filesOpenEvent) bool {
 	return unix.Statfs(path, &fs) == nil && (fs.Type == unix.OVERLAYFS_SUPER_MAGIC || fs.Type == unix.BTRFS_SUPER_MAGIC)
 }
 
-// folderOf reads a link of /proc/PID; "" if the process is gone.
+// folderOf is where a link of a process leads; "" if the process is gone.
 func folderOf(pid int32, name string) string {
-	target, err := os.Readlink(fmt.Sprintf("/proc/%d/%s", pid, name))
-	if err != nil || !filepath.IsAbs(target) {
-		return ""
+	if folder := procfs.Link(pid, name); filepath.IsAbs(folder) {
+		return folder
 	}
-	return strings.TrimSuffix(target, " (deleted)")
+	return ""
 }

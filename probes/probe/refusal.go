@@ -1,7 +1,6 @@
 package probe
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +10,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/dptrace/dptrace/probes/procfs"
 )
 
 // ErrAbsent is wrapped by the error of a probe that no privilege would make work
@@ -77,12 +78,7 @@ func status(field string) string {
 	if err != nil {
 		return ""
 	}
-	for line := range bytes.Lines(b) {
-		if key, value, ok := bytes.Cut(line, []byte(":")); ok && string(key) == field {
-			return string(bytes.TrimSpace(value))
-		}
-	}
-	return ""
+	return procfs.Field(b, field)
 }
 
 // inUserNamespace tells whether root here is somebody else outside: bpf(2) asks

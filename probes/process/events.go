@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/probes/procfs"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -15,6 +16,8 @@ var kindNames = map[processKind]string{
 	processKindKIND_FORK: "forks", processKindKIND_EXEC: "execs", processKindKIND_EXIT: "exits",
 	processKindKIND_SIGNAL: "signals", processKindKIND_OOM: "out-of-memory kills",
 }
+
+const maxSender = 512 // bytes of a sender's command line
 
 // take turns one event into rows.
 func (w *watcher) take(raw []byte) {
@@ -72,7 +75,7 @@ func text(b []byte) string {
 }
 
 // ticks is a start time as /proc/PID/stat shows it.
-func ticks(ns uint64) uint64 { return ns / uint64(probe.Tick) }
+func ticks(ns uint64) uint64 { return ns / uint64(procfs.Tick) }
 
 // head begins a row about an event's process.
 func (w *watcher) head(e processEvent) traces.Head {
@@ -107,9 +110,9 @@ func (w *watcher) forked(e processEvent, f *processForkEvent) {
 func (w *watcher) executed(e processEvent, x *processExecEvent) {
 	old, known := w.Kin.Of(e.Id)
 	r := w.relative(e, old.Parent, false)
-	args := strings.Split(strings.TrimRight(string(x.Args[:min(int(x.ArgsLength), len(x.Args))]), "\x00"), "\x00")
+	args := procfs.Strings(x.Args[:min(int(x.ArgsLength), len(x.Args))])
 	row := traces.Process{Head: traces.Head{TsNS: int64(e.TsNs), Proc: r.Proc}, Pid: r.Pid, Ppid: int32(x.Ppid), StartTicks: r.Start,
-		Exe: text(x.Exe[:]), Cmdline: strings.ToValidUTF8(strings.Join(args, " "), "?"), Kind: "other", Hook: "none", Rank: -1, LocalRank: -1}
+		Exe: text(x.Exe[:]), Cmdline: procfs.Join(args, len(x.Args)), Kind: "other", Hook: "none", Rank: -1, LocalRank: -1}
 	if r.Pid == w.Target {
 		row.Kind = "target"
 	}
@@ -119,7 +122,7 @@ func (w *watcher) executed(e processEvent, x *processExecEvent) {
 			row.Kind = "python"
 		}
 		row.Hook = "idle"
-		if why := probe.Obstacle(args, "", w.Hook); why != "" { // its environment is not known
+		if why := probe.Obstacle(args, nil, w.Hook); why != "" { // its environment is not known
 			row.Hook, row.Note, off = "off", why, true
 		}
 	}
@@ -154,19 +157,10 @@ func (w *watcher) signalled(e processEvent, s *processSignalEvent) {
 		row.SenderProc = w.head(processEvent{Id: s.SenderId, Pid: s.SenderPid}).Proc
 	}
 	if row.SenderPid != 0 {
-		row.SenderCmdline = cmdline(row.SenderPid)
+		// It may be gone, its number may even belong to another by now: it is read
+		// within a tenth of a second.
+		row.SenderCmdline = procfs.Join(procfs.Cmdline(row.SenderPid), maxSender)
 	}
 	row.Mapping, row.MappingPath = mappingOf(&s.Mapping)
 	w.Rows.Append(row)
-}
-
-// cmdline of a process that may be gone, its name may even belong to another
-// by now: it is read within a tenth of a second.
-func cmdline(pid int32) string {
-	b, err := probe.ReadProc(pid, "cmdline")
-	if err != nil {
-		return ""
-	}
-	line := strings.ToValidUTF8(strings.TrimRight(strings.ReplaceAll(string(b), "\x00", " "), " "), "?")
-	return line[:min(len(line), 512)]
 }

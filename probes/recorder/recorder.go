@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/probes/procfs"
 	"github.com/dptrace/dptrace/shim"
 	"github.com/dptrace/dptrace/traces"
 )
@@ -140,7 +141,7 @@ func (r *recording) begin(ctx context.Context) error {
 	r.enough = make(chan struct{})
 	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	shared := &probe.Recording{Rows: r.out, Procs: r.procs, Target: int32(r.target.pid), Hook: r.session.hook, Spool: r.session.spool}
-	st, err := probe.ReadStat(shared.Target)
+	st, err := procfs.ReadStat(shared.Target)
 	if err == nil {
 		r.procs.Of(shared.Target, st.StartTicks) // number 1
 	}
@@ -193,7 +194,7 @@ func (r *recording) end(how ending) {
 
 func alive(procs *probe.Procs) (n int) {
 	for _, p := range procs.Alive() {
-		if st, err := probe.ReadStat(p.Pid); err == nil && st.StartTicks == p.Start && !st.Gone() {
+		if procfs.Alive(p.Pid, p.Start) {
 			n++
 		}
 	}

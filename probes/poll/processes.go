@@ -1,12 +1,10 @@
-package procfs
+package poll
 
 import (
-	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/probes/procfs"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -47,7 +45,7 @@ type process struct {
 
 // adopt takes a process into the run.
 func (w *watcher) adopt(pid int32) *process {
-	st, err := probe.ReadStat(pid)
+	st, err := procfs.ReadStat(pid)
 	if err != nil || st.Gone() {
 		return nil
 	}
@@ -73,9 +71,9 @@ func (w *watcher) scan(now time.Time) {
 			w.adopt(known.Pid)
 		}
 	}
-	fresh := map[int32]probe.Stat{}
+	fresh := map[int32]procfs.Stat{}
 	here := map[int32]bool{}
-	for _, pid := range pids() {
+	for _, pid := range procfs.Pids() {
 		here[pid] = true
 		if p := w.procs[pid]; p != nil && p.gone.IsZero() {
 			continue
@@ -83,7 +81,7 @@ func (w *watcher) scan(now time.Time) {
 		if _, ok := w.strangers[pid]; ok {
 			continue
 		}
-		if st, err := probe.ReadStat(pid); err == nil && !st.Gone() {
+		if st, err := procfs.ReadStat(pid); err == nil && !st.Gone() {
 			fresh[pid] = st
 		}
 	}
@@ -107,31 +105,15 @@ func (w *watcher) scan(now time.Time) {
 	}
 }
 
-func pids() []int32 {
-	d, err := os.Open("/proc")
-	if err != nil {
-		return nil
-	}
-	defer func() { _ = d.Close() }()
-	names, _ := d.Readdirnames(-1) // what was listed before an error counts
-	out := make([]int32, 0, len(names))
-	for _, n := range names {
-		if pid, err := strconv.ParseInt(n, 10, 32); err == nil {
-			out = append(out, int32(pid))
-		}
-	}
-	return out
-}
-
-// carriesHook tells whether the environment that pid was started with has our
+// carriesHook reports whether the environment that pid was started with has our
 // hook on PYTHONPATH. The recorder's own helpers have not.
 func (w *watcher) carriesHook(pid int32) bool {
-	env, err := probe.ReadProc(pid, "environ")
-	return err == nil && strings.Contains(string(env), w.Hook)
+	env, err := procfs.Environ(pid)
+	return err == nil && probe.Carries(env, w.Hook)
 }
 
 // row begins a row about the process as it is now.
-func (w *watcher) row(p *process, st probe.Stat) traces.Process {
+func (w *watcher) row(p *process, st procfs.Stat) traces.Process {
 	proc, _ := w.Procs.Of(p.pid, p.start)
 	return traces.Process{
 		Head: traces.Head{TsNS: probe.Now(), Proc: proc.Number},

@@ -1,4 +1,4 @@
-package procfs
+package poll
 
 import (
 	"errors"
@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"github.com/dptrace/dptrace/probes/procfs"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -43,7 +44,7 @@ func TestFindGroups(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, g := range findGroups(tc.membership, tc.mounts) {
+			for _, g := range findGroups(tc.membership, procfs.ParseMounts(tc.mounts)) {
 				got = append(got, g.dir+" "+g.path)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -110,11 +111,7 @@ func TestKilled(t *testing.T) {
 	if err != nil {
 		t.Skip("this kernel has no control groups: ", err)
 	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	groups := findGroups(string(membership), string(mounts))
+	groups := findGroups(string(membership), procfs.Mounts())
 	if len(groups) == 0 {
 		t.Skip("no control group for memory is visible here")
 	}

@@ -3,6 +3,8 @@ package probe
 import (
 	"sync"
 	"time"
+
+	"github.com/dptrace/dptrace/probes/procfs"
 )
 
 // Relative is a process of the run as the eBPF programs know it.
@@ -91,7 +93,7 @@ func (k *Kin) Faults() uint64 {
 	k.mu.Unlock()
 	for _, r := range k.All() {
 		if r.Ended.IsZero() {
-			if st, err := ReadStat(r.Pid); err == nil && st.StartTicks == r.Start {
+			if st, err := procfs.ReadStat(r.Pid); err == nil && st.StartTicks == r.Start {
 				n += st.Faults
 			}
 		}

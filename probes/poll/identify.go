@@ -1,12 +1,11 @@
-package procfs
+package poll
 
 import (
-	"os"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/probes/procfs"
 )
 
 const (
@@ -18,8 +17,8 @@ const (
 
 // identify writes a row when a process is first seen, when it has called exec,
 // and when it is clear that the hook could not load in it.
-func (w *watcher) identify(p *process, st probe.Stat, now time.Time) {
-	exe := link(p.pid, "exe")
+func (w *watcher) identify(p *process, st procfs.Stat, now time.Time) {
+	exe := procfs.Link(p.pid, "exe")
 	if p.pid == w.Target && exe == w.self && p.exe == "" {
 		return
 	}
@@ -31,7 +30,7 @@ func (w *watcher) identify(p *process, st probe.Stat, now time.Time) {
 	} else if p.nameless {
 		p.nameless = false
 		row := w.row(p, st)
-		row.Cmdline = commandLine(p.pid)
+		row.Cmdline = procfs.Join(procfs.Cmdline(p.pid), maxCmdline)
 		w.Rows.Append(row)
 	}
 	if p.judged || now.Before(p.nextJudge) {
@@ -47,35 +46,11 @@ func (w *watcher) identify(p *process, st probe.Stat, now time.Time) {
 	w.judge(p, st)
 }
 
-func link(pid int32, name string) string {
-	to, err := os.Readlink("/proc/" + strconv.Itoa(int(pid)) + "/" + name)
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSuffix(to, " (deleted)")
-}
-
-func arguments(pid int32) []string {
-	b, err := probe.ReadProc(pid, "cmdline")
-	if err != nil || len(b) == 0 {
-		return nil
-	}
-	return strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")
-}
-
-func commandLine(pid int32) string {
-	line := strings.ToValidUTF8(strings.Join(arguments(pid), " "), "?")
-	if len(line) > maxCmdline {
-		line = strings.ToValidUTF8(line[:maxCmdline], "")
-	}
-	return line
-}
-
 // introduce writes what the process runs.
-func (w *watcher) introduce(p *process, st probe.Stat) {
+func (w *watcher) introduce(p *process, st procfs.Stat) {
 	row := w.row(p, st)
-	row.Exe, row.Cwd = p.exe, link(p.pid, "cwd")
-	row.Cmdline = commandLine(p.pid)
+	row.Exe, row.Cwd = p.exe, procfs.Link(p.pid, "cwd")
+	row.Cmdline = procfs.Join(procfs.Cmdline(p.pid), maxCmdline)
 	p.nameless = row.Cmdline == "" // it is calling exec right now: look again
 	unhooked := w.Procs.IfUnhooked(p.pid, p.start, func() {
 		row.Kind, row.Hook = "other", "none"
@@ -95,7 +70,7 @@ func (w *watcher) introduce(p *process, st probe.Stat) {
 // judge finds out whether the hook could load in a Python. One that made a ring
 // has it. One that never imports torch makes none, so the lack of it says
 // nothing; the way it was started does.
-func (w *watcher) judge(p *process, st probe.Stat) {
+func (w *watcher) judge(p *process, st procfs.Stat) {
 	proc, _ := w.Procs.Of(p.pid, p.start)
 	if proc.Hooked {
 		p.judged = true
@@ -134,22 +109,22 @@ func (w *watcher) judge(p *process, st probe.Stat) {
 // obstacle is why the hook cannot have loaded in a Python, "" if nothing spoke
 // against it.
 func (w *watcher) obstacle(p *process) string {
-	env, err := probe.ReadProc(p.pid, "environ")
-	if err != nil { // another user's
+	env, err := procfs.Environ(p.pid)
+	switch {
+	case err != nil: // another user's
 		env = nil
+	case len(env) > 0:
+	case p.judgements < 2: // it is calling exec right now
+		env = nil
+	default: // it was started with none at all
+		env = []string{}
 	}
-	if err == nil && len(env) == 0 {
-		if p.judgements < 2 { // it is calling exec right now
-			return probe.Obstacle(arguments(p.pid), "", w.Hook)
-		}
-		env = []byte{0} // it was started with none at all
-	}
-	return probe.Obstacle(arguments(p.pid), string(env), w.Hook)
+	return probe.Obstacle(procfs.Cmdline(p.pid), env, w.Hook)
 }
 
-// mapped tells which libraries a process has loaded.
+// mapped says which libraries a process has loaded.
 func mapped(pid int32) (torch, libpython bool) {
-	b, err := probe.ReadProc(pid, "maps")
+	b, err := procfs.Read(pid, "maps")
 	if err != nil {
 		return false, false
 	}

@@ -1,4 +1,4 @@
-package procfs
+package poll
 
 import (
 	"os/exec"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/probes/procfs"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -22,9 +23,9 @@ func TestCommandLineLater(t *testing.T) {
 	if p == nil {
 		t.Fatal("the child is not there")
 	}
-	p.exe, p.judged, p.nameless = link(p.pid, "exe"), true, true
+	p.exe, p.judged, p.nameless = procfs.Link(p.pid, "exe"), true, true
 	for range 2 {
-		w.identify(p, probe.Stat{}, time.Now())
+		w.identify(p, procfs.Stat{}, time.Now())
 	}
 	if len(rows) != 1 || rows[0].(traces.Process).Cmdline != "sleep 60" || rows[0].(traces.Process).Hook != "" {
 		t.Errorf("rows %+v", rows)

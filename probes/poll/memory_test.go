@@ -1,4 +1,4 @@
-package procfs
+package poll
 
 import (
 	"os"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/probes/procfs"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -78,7 +79,7 @@ func TestNews(t *testing.T) {
 	var rows collected
 	w := &watcher{Recording: &probe.Recording{Rows: &rows, Procs: probe.NewProcs()}, procs: map[int32]*process{}, strangers: map[int32]uint64{}, began: time.Now(), limits: noLimits()}
 	pid := int32(child.Process.Pid)
-	st, err := probe.ReadStat(pid)
+	st, err := procfs.ReadStat(pid)
 	if err != nil {
 		t.Fatal(err)
 	}

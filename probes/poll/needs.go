@@ -1,4 +1,4 @@
-package procfs
+package poll
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/probes/procfs"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -14,8 +15,8 @@ var needs = []probe.Need{
 		Name:  "/proc",
 		Gains: "which processes there are, and which Pythons were not hooked",
 		Try: func() probe.Trial {
-			st, err := probe.ReadStat(int32(os.Getpid()))
-			if err == nil && len(pids()) == 0 {
+			st, err := procfs.ReadStat(int32(os.Getpid()))
+			if err == nil && len(procfs.Pids()) == 0 {
 				err = os.ErrNotExist
 			}
 			if err != nil {
