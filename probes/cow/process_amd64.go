@@ -47,7 +47,7 @@ func (b *block) pages() uint32 { return b.User + b.Kernel }
 
 // of finds a process. What its parent has mapped is read when it is first seen:
 // that is what it has inherited.
-func (w *watcher) of(r probe.Relative) *process {
+func (w *watcher) of(r probe.Node) *process {
 	p := w.procs[r.ID]
 	if p == nil {
 		p = &process{blocks: map[uint64]*block{}, forker: w.forkerOf(r.Parent)}
@@ -63,7 +63,7 @@ func (w *watcher) forkerOf(id uint32) forker {
 	if known.inherit != nil && time.Since(known.read) < lookEvery {
 		return known
 	}
-	parent, ok := w.Kin.Of(id)
+	parent, ok := w.Tree.Of(id)
 	if !ok || !parent.Ended.IsZero() {
 		return forker{earlier: known.inherit}
 	}
@@ -130,7 +130,7 @@ const (
 )
 
 // tell writes a row for each kind of mapping that has changed.
-func (w *watcher) tell(p *process, r probe.Relative, now time.Time, final bool) {
+func (w *watcher) tell(p *process, r probe.Node, now time.Time, final bool) {
 	p.classify(r.Pid, !final)
 	rows := map[string]*traces.Cow{}
 	wrote := 0
@@ -161,7 +161,7 @@ func (w *watcher) tell(p *process, r probe.Relative, now time.Time, final bool) 
 
 // finish writes the last rows of a process: with what the map had no room for,
 // and what it did after it had forked children itself.
-func (w *watcher) finish(r probe.Relative) {
+func (w *watcher) finish(r probe.Node) {
 	if w.finished[r.ID] {
 		return
 	}
@@ -189,7 +189,7 @@ func (w *watcher) finish(r probe.Relative) {
 // tellAll writes what is known of processes that live on.
 func (w *watcher) tellAll() {
 	for id, p := range w.procs {
-		if r, ok := w.Kin.Of(id); ok && r.Inherit && p.changed > 0 {
+		if r, ok := w.Tree.Of(id); ok && r.Inherit && p.changed > 0 {
 			w.tell(p, r, time.Now(), false)
 		}
 	}

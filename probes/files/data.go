@@ -18,7 +18,7 @@ var python = regexp.MustCompile(`/(site|dist)-packages/|/lib/python3\.|/__pycach
 // shared is what torch and multiprocessing keep in /dev/shm.
 var shared = []string{"torch_", "sem.", "psm_", "pym-", "nccl-", "__KMP_"}
 
-// isData tells whether a file may belong to a dataset. Shared memory counts if
+// isData reports whether a file may belong to a dataset. Shared memory counts if
 // the user put it there.
 func isData(file string) bool {
 	if name, ok := strings.CutPrefix(file, "/dev/shm/"); ok {

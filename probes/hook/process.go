@@ -35,7 +35,7 @@ func (d *reader) open(r *ring) *source {
 	if st, err := procfs.ReadStat(s.pid); err == nil && !startedAfter(st, r.startNS) && isOwner(st, r) {
 		p, _ = d.Procs.Of(s.pid, st.StartTicks)
 		if p.Hooked { // its second ring: exec has put another program in its place
-			p = d.Procs.Image(s.pid, st.StartTicks)
+			p = d.Procs.Exec(s.pid, st.StartTicks)
 		}
 	} else {
 		p = d.Procs.OfEnded(s.pid)
