@@ -1,6 +1,7 @@
 package poll
 
 import (
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -82,16 +83,44 @@ func (w *watcher) judge(p *process, st procfs.Stat) {
 		return
 	}
 	why := w.obstacle(p)
-	if why == "" && torch && p.judgements >= 5 { // it has had seconds since
-		why = "torch is loaded, but the hook was not: another sitecustomize.py, or Python before 3.8"
+	if torch {
+		p.torch++
+		switch {
+		case why != "":
+			why += "; " + torchLoaded
+		case p.judgements >= 5: // it has had seconds since
+			why = w.unexplained(p)
+		}
 	}
 	if why == "" {
 		return
 	}
-	if torch {
-		why += "; torch is loaded"
-		p.judged = true
+	p.judged = torch
+	w.unhooked(p, st, why)
+}
+
+// torchLoaded is what reports look for in the note of a process.
+const torchLoaded = "torch is loaded"
+
+// unexplained is why there is no hook in a Python that nothing kept it from.
+func (w *watcher) unexplained(p *process) string {
+	if w.spool.fullSince(p.seen) {
+		base := filepath.Dir(filepath.Dir(w.Spool)) // that the user can choose
+		return torchLoaded + ", but there was no room for the hook's records in " + base + " (TMPDIR names another folder)"
 	}
+	return torchLoaded + ", but the hook was not: another sitecustomize.py, or Python before 3.8"
+}
+
+// judgeEnded is about a Python that ended before judge could be sure: it had
+// torch long enough for its hook to have told so.
+func (w *watcher) judgeEnded(p *process) {
+	if !p.judged && p.why == "" && (p.torch >= 3 || p.torch >= 1 && w.spool.fullSince(p.seen)) {
+		w.unhooked(p, p.last, w.unexplained(p))
+	}
+}
+
+// unhooked writes that the hook is not in a Python, and why.
+func (w *watcher) unhooked(p *process, st procfs.Stat, why string) {
 	if why == p.why {
 		return
 	}

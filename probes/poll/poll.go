@@ -40,13 +40,18 @@ const (
 )
 
 func start(r *probe.Recording) (probe.Watch, error) {
-	w := &watcher{Recording: r, procs: map[int32]*process{}, strangers: map[int32]uint64{}, began: time.Now(), self: procfs.Link(int32(os.Getpid()), "exe")}
+	w := newWatcher(r)
 	if p := w.adopt(r.Target); p != nil {
 		w.oldest = p.start
 	}
 	w.limits = newLimits(r.Target)
 	w.look(w.began, true)
 	return w.watch, nil
+}
+
+func newWatcher(r *probe.Recording) *watcher {
+	return &watcher{Recording: r, procs: map[int32]*process{}, strangers: map[int32]uint64{}, began: time.Now(),
+		self: procfs.Link(int32(os.Getpid()), "exe"), limits: noLimits()}
 }
 
 func (w *watcher) watch(ctx context.Context) error {
@@ -75,6 +80,7 @@ func (w *watcher) watch(ctx context.Context) error {
 		w.measure(now)
 		w.sample(now)
 		w.look(now, false)
+		w.spool.look(w.Recording, now)
 		select {
 		case <-ctx.Done():
 		case <-time.After(tick):
@@ -137,6 +143,7 @@ func (w *watcher) tend(p *process, now time.Time) {
 	st, err := procfs.ReadStat(p.pid)
 	if err != nil || st.StartTicks != p.start || st.Gone() {
 		p.gone = now
+		w.judgeEnded(p)
 		w.endedCPU += p.last.CPU
 		w.ended(now)
 		w.Procs.Exit(w.Rows, p.pid, p.start, traces.Exit{Head: traces.Head{TsNS: probe.Now()}, ExitCode: -1, Source: "gone"})

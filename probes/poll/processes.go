@@ -21,6 +21,7 @@ type watcher struct {
 	self      string // the recorder's program, which the target is until it calls exec
 
 	limits   limits
+	spool    spool
 	measured time.Duration // CPU time that reading smaps_rollup has cost
 	endedCPU time.Duration // of processes of the run that have ended
 }
@@ -38,6 +39,7 @@ type process struct {
 	judged     bool // nothing more is to be found out about the hook in it
 	nextJudge  time.Time
 	judgements int
+	torch      int    // judgements at which it had loaded torch, and had no ring
 	why        string // the hook could not load; "" as far as is known it could
 
 	memory

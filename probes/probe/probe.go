@@ -48,6 +48,8 @@ type Recording struct {
 	Target int32  // pid of the recorded command, as the recorder sees it
 	Hook   string // folder on PYTHONPATH
 	Spool  string // folder of the hook's rings
+	// RingBytes is the room that each of them takes at most.
+	RingBytes int64
 	// Of the kernel tier, set by the probe that follows the processes; nil without it.
 	Descendants *ebpf.Map // map procs of bpf/procs.h, for the other eBPF programs
 	Tree        *Tree

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/dptrace/dptrace/probes/hook"
 	"github.com/dptrace/dptrace/probes/probe"
 	"github.com/dptrace/dptrace/probes/procfs"
 	"github.com/dptrace/dptrace/shim"
@@ -140,7 +141,8 @@ func (r *recording) begin(ctx context.Context) error {
 	r.procs = probe.NewProcs()
 	r.enough = make(chan struct{})
 	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	shared := &probe.Recording{Rows: r.out, Procs: r.procs, Target: int32(r.target.pid), Hook: r.session.hook, Spool: r.session.spool}
+	shared := &probe.Recording{Rows: r.out, Procs: r.procs, Target: int32(r.target.pid),
+		Hook: r.session.hook, Spool: r.session.spool, RingBytes: hook.RingBytes}
 	st, err := procfs.ReadStat(shared.Target)
 	if err == nil {
 		r.procs.Of(shared.Target, st.StartTicks) // number 1
