@@ -8,9 +8,11 @@ import (
 
 func TestDominant(t *testing.T) {
 	maps := []procfs.Mapping{
-		{Start: 0x400000, End: 0x452000, Name: "/usr/bin/dbus daemon", File: true}, {Start: 0x651000, End: 0x652000, Name: "/usr/bin/dbus daemon", File: true},
+		{Start: 0x400000, End: 0x452000, Name: "/usr/bin/dbus daemon", File: true},
+		{Start: 0x651000, End: 0x652000, Name: "/usr/bin/dbus daemon", File: true},
 		{Start: 0xe03000, End: 0xe24000, Name: "[heap]"},
-		{Start: 0x7f0000000000, End: 0x7f0000400000}, {Start: 0x7f0000400000, End: 0x7f0000401000, Name: "/dev/shm/torch_1 (deleted)", File: true, Shared: true},
+		{Start: 0x7f0000000000, End: 0x7f0000400000},
+		{Start: 0x7f0000400000, End: 0x7f0000401000, Name: "/dev/shm/torch_1 (deleted)", File: true, Shared: true},
 		{Start: 0x7ffd00000000, End: 0x7ffd00021000, Name: "[stack]"},
 	}
 	for name, tc := range map[string]struct {

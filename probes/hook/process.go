@@ -62,7 +62,7 @@ func isOwner(st procfs.Stat, r *ring) bool {
 	return err == nil && strings.Contains(string(maps), r.name)
 }
 
-// ended tells whether nothing can write to the ring any more.
+// ended reports whether nothing can write to the ring any more.
 func (s *source) ended() bool {
 	if s.flags&flagEnded != 0 {
 		return true

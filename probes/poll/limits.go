@@ -203,5 +203,6 @@ func readHost() (row traces.Limit, ok bool) {
 	if total < 0 || available < 0 {
 		return row, false
 	}
-	return traces.Limit{Scope: "host", Limit: total << 10, Usage: (total - available) << 10, OomKills: field("/proc", "vmstat", "oom_kill")}, true
+	kills := field("/proc", "vmstat", "oom_kill")
+	return traces.Limit{Scope: "host", Limit: total << 10, Usage: (total - available) << 10, OomKills: kills}, true
 }

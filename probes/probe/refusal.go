@@ -81,7 +81,7 @@ func status(field string) string {
 	return procfs.Field(b, field)
 }
 
-// inUserNamespace tells whether root here is somebody else outside: bpf(2) asks
+// inUserNamespace reports whether root here is somebody else outside: bpf(2) asks
 // for capabilities of the first user namespace.
 func inUserNamespace() bool {
 	f := strings.Fields(content("/proc/self/uid_map"))
@@ -135,7 +135,8 @@ func (s surroundings) cause(err error) string {
 	case denied && s.seccomp:
 		return "a seccomp filter refuses it, though CAP_BPF and CAP_PERFMON are there"
 	case errors.Is(err, unix.EPERM) && s.memlock < 1<<26:
-		return fmt.Sprintf("CAP_BPF and CAP_PERFMON are there; RLIMIT_MEMLOCK is %d KiB, which Linux before 5.11 counts maps against (ulimit -l unlimited)", s.memlock>>10)
+		return fmt.Sprintf("CAP_BPF and CAP_PERFMON are there; RLIMIT_MEMLOCK is %d KiB, "+
+			"which Linux before 5.11 counts maps against (ulimit -l unlimited)", s.memlock>>10)
 	case denied:
 		return "CAP_BPF and CAP_PERFMON are there: a security module (SELinux, AppArmor) refuses it"
 	case errors.Is(err, unix.ENOSYS):
@@ -146,7 +147,7 @@ func (s surroundings) cause(err error) string {
 	return firstLine(err.Error())
 }
 
-// locked tells whether lockdown forbids what we do: programs that read kernel
+// locked reports whether lockdown forbids what we do: programs that read kernel
 // memory, from confidentiality on.
 func (s surroundings) locked() bool { return s.lockdown == "confidentiality" }
 

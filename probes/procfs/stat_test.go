@@ -12,13 +12,15 @@ import (
 
 func TestParseStat(t *testing.T) {
 	const tail = " S 7 8 8 1083436 -1 4194560 1 2 3 4 150 50 0 0 20 0 12 0 123456 1000 77 18446744073709551615 1 1"
+	const ticks, cpu = 123456, 2 * time.Second
+	terminal := unix.Mkdev(136, 300)
 	for name, tc := range map[string]struct {
 		text string
 		want Stat
 		ok   bool
 	}{
-		"usual":                   {"42 (python3)" + tail, Stat{42, 7, "python3", 'S', unix.Mkdev(136, 300), 123456, 2 * time.Second, 12, 77, 4}, true},
-		"a name to trick parsers": {"42 (a) R 1 (b c)" + tail, Stat{42, 7, "a) R 1 (b c", 'S', unix.Mkdev(136, 300), 123456, 2 * time.Second, 12, 77, 4}, true},
+		"usual":                   {"42 (python3)" + tail, Stat{42, 7, "python3", 'S', terminal, ticks, cpu, 12, 77, 4}, true},
+		"a name to trick parsers": {"42 (a) R 1 (b c)" + tail, Stat{42, 7, "a) R 1 (b c", 'S', terminal, ticks, cpu, 12, 77, 4}, true},
 		"cut":                     {"42 (python3) S 7", Stat{}, false},
 		"no name":                 {"42 python3 S 7", Stat{}, false},
 		"empty":                   {"", Stat{}, false},

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/dptrace/dptrace/probes/hook"
 	"github.com/dptrace/dptrace/probes/probe"
@@ -42,9 +43,16 @@ type Options struct {
 }
 
 // say tells the user something, where stdout is the command's. That nobody
-// listens is no reason to fail.
+// listens is no reason to fail. Names of the recorded program may be in it: what a
+// terminal would act on is not written.
 func (o Options) say(format string, args ...any) {
-	_, _ = fmt.Fprintf(o.Stderr, "dptrace: "+format+"\n", args...)
+	text := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(fmt.Sprintf(format, args...), "?"))
+	_, _ = fmt.Fprintln(o.Stderr, "dptrace: "+text)
 }
 
 // Failure is an error of the recorder, or of starting the command, and the

@@ -164,7 +164,9 @@ func credentials(pid int) (uid int, groups []int, err error) {
 // identity are the variables that say who one is, by the user database.
 func identity(account *user.User) map[string]string {
 	who := map[string]string{}
-	for name, value := range map[string]string{"USER": account.Username, "LOGNAME": account.Username, "HOME": account.HomeDir, "SHELL": shell(account.Uid)} {
+	for name, value := range map[string]string{
+		"USER": account.Username, "LOGNAME": account.Username, "HOME": account.HomeDir, "SHELL": shell(account.Uid),
+	} {
 		if value != "" {
 			who[name] = value
 		}
