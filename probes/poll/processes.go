@@ -73,6 +73,30 @@ func (w *watcher) scan(now time.Time) {
 			w.adopt(known.Pid)
 		}
 	}
+	fresh := w.unknown()
+	for more := true; more; { // a child can be listed before its parent
+		more = false
+		for pid, st := range fresh {
+			if w.isOurs(pid, st) {
+				w.adopt(pid)
+				delete(fresh, pid)
+				more = true
+			}
+		}
+	}
+	for pid, st := range fresh {
+		w.strangers[pid] = st.StartTicks
+	}
+}
+
+// isOurs reports whether a process is of the run.
+func (w *watcher) isOurs(pid int32, st procfs.Stat) bool {
+	parent := w.procs[st.Ppid]
+	return parent != nil && parent.start <= st.StartTicks || st.StartTicks >= w.oldest && w.carriesHook(pid)
+}
+
+// unknown gives the processes that were not there at the last scan.
+func (w *watcher) unknown() map[int32]procfs.Stat {
 	fresh := map[int32]procfs.Stat{}
 	here := map[int32]bool{}
 	for _, pid := range procfs.Pids() {
@@ -92,19 +116,7 @@ func (w *watcher) scan(now time.Time) {
 			delete(w.strangers, pid)
 		}
 	}
-	for more := true; more; { // a child can be listed before its parent
-		more = false
-		for pid, st := range fresh {
-			if parent := w.procs[st.Ppid]; parent != nil && parent.start <= st.StartTicks || st.StartTicks >= w.oldest && w.carriesHook(pid) {
-				w.adopt(pid)
-				delete(fresh, pid)
-				more = true
-			}
-		}
-	}
-	for pid, st := range fresh {
-		w.strangers[pid] = st.StartTicks
-	}
+	return fresh
 }
 
 // carriesHook reports whether the environment that pid was started with has our

@@ -119,6 +119,9 @@ func (s surroundings) cause(err error) string {
 	var refused *ebpf.VerifierError
 	denied := errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES)
 	verified := errors.As(err, &refused) && len(refused.Log) > 0
+	if denied && !verified && len(s.missing) == 0 && !s.locked() && !errors.Is(err, ErrAbsent) {
+		return s.denial(err)
+	}
 	switch {
 	case errors.Is(err, ErrAbsent):
 		return firstLine(err.Error())
@@ -130,21 +133,27 @@ func (s surroundings) cause(err error) string {
 		return "kernel lockdown is " + s.lockdown + " (/sys/kernel/security/lockdown)"
 	case verified:
 		return "the verifier refused it: " + firstLine(refused.Log[len(refused.Log)-1])
-	case denied && s.namespace:
-		return "CAP_BPF and CAP_PERFMON count only in this user namespace (a rootless container)"
-	case denied && s.seccomp:
-		return "a seccomp filter refuses it, though CAP_BPF and CAP_PERFMON are there"
-	case errors.Is(err, unix.EPERM) && s.memlock < 1<<26:
-		return fmt.Sprintf("CAP_BPF and CAP_PERFMON are there; RLIMIT_MEMLOCK is %d KiB, "+
-			"which Linux before 5.11 counts maps against (ulimit -l unlimited)", s.memlock>>10)
-	case denied:
-		return "CAP_BPF and CAP_PERFMON are there: a security module (SELinux, AppArmor) refuses it"
 	case errors.Is(err, unix.ENOSYS):
 		return "a seccomp filter answers so, or the kernel was built without CONFIG_BPF_SYSCALL"
 	case errors.Is(err, unix.ENOMEM):
 		return "no memory left for maps (of this control group or, before Linux 5.11, RLIMIT_MEMLOCK)"
 	}
 	return firstLine(err.Error())
+}
+
+// denial is why bpf(2) says EPERM or EACCES although the capabilities are there
+// and lockdown is not on.
+func (s surroundings) denial(err error) string {
+	switch {
+	case s.namespace:
+		return "CAP_BPF and CAP_PERFMON count only in this user namespace (a rootless container)"
+	case s.seccomp:
+		return "a seccomp filter refuses it, though CAP_BPF and CAP_PERFMON are there"
+	case errors.Is(err, unix.EPERM) && s.memlock < 1<<26:
+		return fmt.Sprintf("CAP_BPF and CAP_PERFMON are there; RLIMIT_MEMLOCK is %d KiB, "+
+			"which Linux before 5.11 counts maps against (ulimit -l unlimited)", s.memlock>>10)
+	}
+	return "CAP_BPF and CAP_PERFMON are there: a security module (SELinux, AppArmor) refuses it"
 }
 
 // locked reports whether lockdown forbids what we do: programs that read kernel

@@ -16,6 +16,10 @@ import (
 
 func path(pid int32, name string) string { return "/proc/" + strconv.Itoa(int(pid)) + "/" + name }
 
+// most is how much is read of a file: a process has a say in how long its maps,
+// its arguments and its environment are.
+const most = 64 << 20
+
 // Read reads /proc/PID/NAME. It is os.ReadFile without the attempts to put the
 // file under the runtime's poller, which cost more than the reading.
 func Read(pid int32, name string) ([]byte, error) {
@@ -33,7 +37,7 @@ func Read(pid int32, name string) ([]byte, error) {
 			continue
 		case err != nil: // ESRCH: it has just ended
 			return nil, &fs.PathError{Op: "read", Path: path, Err: err}
-		case n == 0:
+		case n == 0 || len(b) >= most:
 			return b, nil
 		}
 		if b = b[:len(b)+n]; len(b) == cap(b) {

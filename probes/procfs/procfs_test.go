@@ -83,6 +83,18 @@ func TestProcess(t *testing.T) {
 	}
 }
 
+// What one process shows must not fill our memory: its pagemap has an entry for
+// each page that it might map.
+func TestReadBounded(t *testing.T) {
+	b, err := Read(int32(os.Getpid()), "pagemap")
+	if os.IsNotExist(err) {
+		t.Skip("this kernel has no pagemap (CONFIG_PROC_PAGE_MONITOR)")
+	}
+	if err != nil || len(b) < most || len(b) > 2*most {
+		t.Errorf("%d bytes, %v", len(b), err)
+	}
+}
+
 func TestFields(t *testing.T) {
 	const text = "Name:\tpy: thon\nMemTotal:       16 kB\noom_kill 7\n7f00-7fff ---p 00:00 0   [rollup]\n\nalone\nGroups:\t\n"
 	var got []string

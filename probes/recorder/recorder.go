@@ -219,7 +219,7 @@ func (r *recording) tell() {
 	torch, unhooked := r.procs.Count()
 	switch {
 	case torch == 0 && unhooked > 0:
-		r.say("no Python process of this run that has our hook imported torch: there are no loaders to judge")
+		r.say("none of the Python processes with our hook imported torch: there are no loaders to judge")
 	case torch == 0:
 		r.say("no Python process of this run imported torch: there are no loaders to judge")
 	}
