@@ -13,12 +13,13 @@ var system = []string{
 
 // python is what interpreters, packages and compilers read of their own: modules,
 // what lies beside them, and shared libraries. The kernel side has left out most.
-var python = regexp.MustCompile(`/(site|dist)-packages/|/lib/python3\.|/__pycache__/|\.(dist|egg)-info/|/bin/python[0-9.]*$|\.py[cod]?$|\.so(\.[0-9]+)*$|/pyvenv\.cfg$|\.egg-link$`)
+var python = regexp.MustCompile(`/(site|dist)-packages/|/lib/python3\.|/__pycache__/|\.(dist|egg)-info/|` +
+	`/bin/python[0-9.]*$|\.py[cod]?$|\.so(\.[0-9]+)*$|/pyvenv\.cfg$|\.egg-link$`)
 
 // shared is what torch and multiprocessing keep in /dev/shm.
 var shared = []string{"torch_", "sem.", "psm_", "pym-", "nccl-", "__KMP_"}
 
-// isData tells whether a file may belong to a dataset. Shared memory counts if
+// isData reports whether a file may belong to a dataset. Shared memory counts if
 // the user put it there.
 func isData(file string) bool {
 	if name, ok := strings.CutPrefix(file, "/dev/shm/"); ok {

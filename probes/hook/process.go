@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/probes/procfs"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -31,10 +32,10 @@ type source struct {
 func (d *reader) open(r *ring) *source {
 	s := &source{ring: r, pid: r.header.pid}
 	var p probe.Proc
-	if st, err := probe.ReadStat(s.pid); err == nil && !startedAfter(st, r.startNS) && isOwner(st, r) {
+	if st, err := procfs.ReadStat(s.pid); err == nil && !startedAfter(st, r.startNS) && isOwner(st, r) {
 		p, _ = d.Procs.Of(s.pid, st.StartTicks)
 		if p.Hooked { // its second ring: exec has put another program in its place
-			p = d.Procs.Image(s.pid, st.StartTicks)
+			p = d.Procs.Exec(s.pid, st.StartTicks)
 		}
 	} else {
 		p = d.Procs.OfEnded(s.pid)
@@ -46,22 +47,22 @@ func (d *reader) open(r *ring) *source {
 
 // startedAfter tells a process from an earlier one with its pid. Start times
 // are in ticks of 10 ms, rounded down.
-func startedAfter(st probe.Stat, ringNS int64) bool {
+func startedAfter(st procfs.Stat, ringNS int64) bool {
 	suspended := probe.BootNow() - probe.Now() // CLOCK_MONOTONIC does not count it
-	return int64(st.StartTicks)*int64(probe.Tick) > ringNS+suspended
+	return int64(st.StartTicks)*int64(procfs.Tick) > ringNS+suspended
 }
 
 // isOwner tells a process from one that has its pid in another pid namespace,
 // as inside of a container that shares our /tmp.
-func isOwner(st probe.Stat, r *ring) bool {
+func isOwner(st procfs.Stat, r *ring) bool {
 	if st.Ppid == r.ppid && r.ppid != 0 {
 		return true
 	}
-	maps, err := probe.ReadProc(st.Pid, "maps") // its parent has ended, or never was its parent
+	maps, err := procfs.Read(st.Pid, "maps") // its parent has ended, or never was its parent
 	return err == nil && strings.Contains(string(maps), r.name)
 }
 
-// ended tells whether nothing can write to the ring any more.
+// ended reports whether nothing can write to the ring any more.
 func (s *source) ended() bool {
 	if s.flags&flagEnded != 0 {
 		return true
@@ -69,7 +70,7 @@ func (s *source) ended() bool {
 	if s.start == 0 { // ended before it was looked at, or its pid is not one of ours
 		return unix.Kill(int(s.pid), 0) == unix.ESRCH
 	}
-	st, err := probe.ReadStat(s.pid)
+	st, err := procfs.ReadStat(s.pid)
 	return err != nil || st.StartTicks != s.start || st.Gone()
 }
 

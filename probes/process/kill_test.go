@@ -42,7 +42,8 @@ func held(t *testing.T, pid int) (ids []ebpf.ProgramID) {
 func TestKilledRecorderLeavesNothing(t *testing.T) {
 	probetest.NeedKernel(t)
 	done := filepath.Join(t.TempDir(), "done")
-	cmd := exec.Command("/proc/self/exe", "record", filepath.Join(t.TempDir(), "t.dptrace"), "sh", "-c", "echo ready; sleep 1; echo yes > "+done)
+	cmd := exec.Command("/proc/self/exe", "record", filepath.Join(t.TempDir(), "t.dptrace"),
+		"sh", "-c", "echo ready; sleep 1; echo yes > "+done)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {

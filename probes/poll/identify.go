@@ -1,12 +1,12 @@
-package procfs
+package poll
 
 import (
-	"os"
-	"strconv"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/probes/procfs"
 )
 
 const (
@@ -18,8 +18,8 @@ const (
 
 // identify writes a row when a process is first seen, when it has called exec,
 // and when it is clear that the hook could not load in it.
-func (w *watcher) identify(p *process, st probe.Stat, now time.Time) {
-	exe := link(p.pid, "exe")
+func (w *watcher) identify(p *process, st procfs.Stat, now time.Time) {
+	exe := procfs.Link(p.pid, "exe")
 	if p.pid == w.Target && exe == w.self && p.exe == "" {
 		return
 	}
@@ -31,7 +31,7 @@ func (w *watcher) identify(p *process, st probe.Stat, now time.Time) {
 	} else if p.nameless {
 		p.nameless = false
 		row := w.row(p, st)
-		row.Cmdline = commandLine(p.pid)
+		row.Cmdline = procfs.Join(procfs.Cmdline(p.pid), maxCmdline)
 		w.Rows.Append(row)
 	}
 	if p.judged || now.Before(p.nextJudge) {
@@ -47,35 +47,11 @@ func (w *watcher) identify(p *process, st probe.Stat, now time.Time) {
 	w.judge(p, st)
 }
 
-func link(pid int32, name string) string {
-	to, err := os.Readlink("/proc/" + strconv.Itoa(int(pid)) + "/" + name)
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSuffix(to, " (deleted)")
-}
-
-func arguments(pid int32) []string {
-	b, err := probe.ReadProc(pid, "cmdline")
-	if err != nil || len(b) == 0 {
-		return nil
-	}
-	return strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")
-}
-
-func commandLine(pid int32) string {
-	line := strings.ToValidUTF8(strings.Join(arguments(pid), " "), "?")
-	if len(line) > maxCmdline {
-		line = strings.ToValidUTF8(line[:maxCmdline], "")
-	}
-	return line
-}
-
 // introduce writes what the process runs.
-func (w *watcher) introduce(p *process, st probe.Stat) {
+func (w *watcher) introduce(p *process, st procfs.Stat) {
 	row := w.row(p, st)
-	row.Exe, row.Cwd = p.exe, link(p.pid, "cwd")
-	row.Cmdline = commandLine(p.pid)
+	row.Exe, row.Cwd = p.exe, procfs.Link(p.pid, "cwd")
+	row.Cmdline = procfs.Join(procfs.Cmdline(p.pid), maxCmdline)
 	p.nameless = row.Cmdline == "" // it is calling exec right now: look again
 	unhooked := w.Procs.IfUnhooked(p.pid, p.start, func() {
 		row.Kind, row.Hook = "other", "none"
@@ -95,7 +71,7 @@ func (w *watcher) introduce(p *process, st probe.Stat) {
 // judge finds out whether the hook could load in a Python. One that made a ring
 // has it. One that never imports torch makes none, so the lack of it says
 // nothing; the way it was started does.
-func (w *watcher) judge(p *process, st probe.Stat) {
+func (w *watcher) judge(p *process, st procfs.Stat) {
 	proc, _ := w.Procs.Of(p.pid, p.start)
 	if proc.Hooked {
 		p.judged = true
@@ -107,16 +83,44 @@ func (w *watcher) judge(p *process, st probe.Stat) {
 		return
 	}
 	why := w.obstacle(p)
-	if why == "" && torch && p.judgements >= 5 { // it has had seconds since
-		why = "torch is loaded, but the hook was not: another sitecustomize.py, or Python before 3.8"
+	if torch {
+		p.torch++
+		switch {
+		case why != "":
+			why += "; " + torchLoaded
+		case p.judgements >= 5: // it has had seconds since
+			why = w.unexplained(p)
+		}
 	}
 	if why == "" {
 		return
 	}
-	if torch {
-		why += "; torch is loaded"
-		p.judged = true
+	p.judged = torch
+	w.unhooked(p, st, why)
+}
+
+// torchLoaded is what reports look for in the note of a process.
+const torchLoaded = "torch is loaded"
+
+// unexplained is why there is no hook in a Python that nothing kept it from.
+func (w *watcher) unexplained(p *process) string {
+	if w.spool.fullSince(p.seen) {
+		base := filepath.Dir(filepath.Dir(w.Spool)) // that the user can choose
+		return torchLoaded + ", but there was no room for the hook's records in " + base + " (TMPDIR names another folder)"
 	}
+	return torchLoaded + ", but the hook was not: another sitecustomize.py, or Python before 3.8"
+}
+
+// judgeEnded is about a Python that ended before judge could be sure: it had
+// torch long enough for its hook to have told so.
+func (w *watcher) judgeEnded(p *process) {
+	if !p.judged && p.why == "" && (p.torch >= 3 || p.torch >= 1 && w.spool.fullSince(p.seen)) {
+		w.unhooked(p, p.last, w.unexplained(p))
+	}
+}
+
+// unhooked writes that the hook is not in a Python, and why.
+func (w *watcher) unhooked(p *process, st procfs.Stat, why string) {
 	if why == p.why {
 		return
 	}
@@ -134,22 +138,22 @@ func (w *watcher) judge(p *process, st probe.Stat) {
 // obstacle is why the hook cannot have loaded in a Python, "" if nothing spoke
 // against it.
 func (w *watcher) obstacle(p *process) string {
-	env, err := probe.ReadProc(p.pid, "environ")
-	if err != nil { // another user's
+	env, err := procfs.Environ(p.pid)
+	switch {
+	case err != nil: // another user's
 		env = nil
+	case len(env) > 0:
+	case p.judgements < 2: // it is calling exec right now
+		env = nil
+	default: // it was started with none at all
+		env = []string{}
 	}
-	if err == nil && len(env) == 0 {
-		if p.judgements < 2 { // it is calling exec right now
-			return probe.Obstacle(arguments(p.pid), "", w.Hook)
-		}
-		env = []byte{0} // it was started with none at all
-	}
-	return probe.Obstacle(arguments(p.pid), string(env), w.Hook)
+	return probe.Obstacle(procfs.Cmdline(p.pid), env, w.Hook)
 }
 
-// mapped tells which libraries a process has loaded.
+// mapped says which libraries a process has loaded.
 func mapped(pid int32) (torch, libpython bool) {
-	b, err := probe.ReadProc(pid, "maps")
+	b, err := procfs.Read(pid, "maps")
 	if err != nil {
 		return false, false
 	}

@@ -1,13 +1,14 @@
-package procfs
+package poll
 
 import (
-	"bytes"
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/probes/procfs"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -35,7 +36,7 @@ var pageSize = int64(os.Getpagesize())
 // memory is what is known of a process's memory, and when it is due to be
 // measured.
 type memory struct {
-	last                   probe.Stat
+	last                   procfs.Stat
 	looked                 time.Time // when last was read
 	nextSample, nextRollup time.Time
 	cost                   time.Duration // of the last reading of smaps_rollup; 0: there was none
@@ -51,7 +52,7 @@ func (w *watcher) sample(now time.Time) {
 	}
 }
 
-// waiting tells whether the target still is our helper.
+// waiting reports whether the target still is our helper.
 func (w *watcher) waiting(p *process, now time.Time) bool {
 	return p.pid == w.Target && p.exe == "" && now.Sub(p.seen) < startTime
 }
@@ -106,7 +107,7 @@ func estimate(p *process) time.Duration {
 func (w *watcher) roll(p *process, now time.Time) {
 	before := probe.ThreadCPU()
 	defer func() { w.measured += probe.ThreadCPU() - before }()
-	text, err := probe.ReadProc(p.pid, "smaps_rollup")
+	text, err := procfs.Read(p.pid, "smaps_rollup")
 	if err != nil { // not permitted, or it has just ended
 		p.nextRollup = now.Add(youth)
 		return
@@ -117,7 +118,7 @@ func (w *watcher) roll(p *process, now time.Time) {
 		share = youngShare
 	}
 	p.nextRollup = now.Add(max(soonest, time.Duration(float64(p.cost)/share)))
-	st, err := probe.ReadStat(p.pid)
+	st, err := procfs.ReadStat(p.pid)
 	if err != nil || st.StartTicks != p.start {
 		return
 	}
@@ -136,13 +137,12 @@ func rollup(text []byte, row *traces.Memory) bool {
 		"Shared_Dirty": &row.SharedDirty, "Shared_Clean": &row.SharedClean, "Anonymous": &row.Anonymous, "Swap": &row.Swap,
 	}
 	found := 0
-	for line := range bytes.Lines(text) {
-		key, value, ok := bytes.Cut(line, []byte(":"))
-		column := columns[string(key)]
-		if !ok || column == nil {
+	for key, value := range procfs.Fields(text) {
+		column := columns[key]
+		if column == nil {
 			continue
 		}
-		kb, err := strconv.ParseInt(string(bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimSpace(value), []byte("kB")))), 10, 64)
+		kb, err := strconv.ParseInt(strings.TrimSuffix(value, " kB"), 10, 64)
 		if err != nil {
 			return false
 		}

@@ -1,4 +1,4 @@
-package procfs
+package poll
 
 import (
 	"os"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/probes/procfs"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -43,7 +44,8 @@ func TestMeasure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var rows collected
-			w := &watcher{Recording: &probe.Recording{Rows: &rows, Procs: probe.NewProcs()}, procs: map[int32]*process{}, strangers: map[int32]uint64{}, began: now.Add(-tc.age), measured: tc.measured}
+			w := newWatcher(&probe.Recording{Rows: &rows, Procs: probe.NewProcs()})
+			w.began, w.measured = now.Add(-tc.age), tc.measured
 			p := w.adopt(int32(child.Process.Pid))
 			if p == nil {
 				t.Fatal("the child is not there")
@@ -76,9 +78,9 @@ func TestNews(t *testing.T) {
 	}
 	defer func() { _ = child.Process.Kill() }()
 	var rows collected
-	w := &watcher{Recording: &probe.Recording{Rows: &rows, Procs: probe.NewProcs()}, procs: map[int32]*process{}, strangers: map[int32]uint64{}, began: time.Now(), limits: noLimits()}
+	w := newWatcher(&probe.Recording{Rows: &rows, Procs: probe.NewProcs()})
 	pid := int32(child.Process.Pid)
-	st, err := probe.ReadStat(pid)
+	st, err := procfs.ReadStat(pid)
 	if err != nil {
 		t.Fatal(err)
 	}

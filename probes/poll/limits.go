@@ -1,4 +1,4 @@
-package procfs
+package poll
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/probes/procfs"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -68,44 +69,23 @@ func noLimits() limits { return limits{kills: map[string]int64{}, usage: map[str
 
 func newLimits(target int32) limits {
 	l := noLimits()
-	membership, err := probe.ReadProc(target, "cgroup")
+	membership, err := procfs.Read(target, "cgroup")
 	if err != nil {
 		return l
 	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return l
-	}
-	l.groups = findGroups(string(membership), string(mounts))
+	l.groups = findGroups(string(membership), procfs.Mounts())
 	return l
 }
 
-// findGroups gives the control group of a process and those above it, as far as
-// they are visible here, from /proc/PID/cgroup and /proc/self/mountinfo.
-func findGroups(membership, mounts string) []group {
-	var v1, v2 string // paths of the process
-	for line := range strings.Lines(membership) {
-		f := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
+// findGroups gives the control group of a process, from its /proc/PID/cgroup, and
+// those above it, as far as they are visible here.
+func findGroups(membership string, mounts []procfs.Mount) []group {
+	member, v2 := procfs.MemoryGroup(membership)
+	for _, m := range mounts {
 		switch {
-		case len(f) != 3:
-		case f[0] == "0" && f[1] == "":
-			v2 = f[2]
-		case slices.Contains(strings.Split(f[1], ","), "memory"):
-			v1 = f[2]
-		}
-	}
-	for line := range strings.Lines(mounts) {
-		before, after, _ := strings.Cut(line, " - ")
-		f, kind := strings.Fields(before), strings.Fields(after)
-		if len(f) < 5 || len(kind) < 3 {
-			continue
-		}
-		root, point := unescape(f[3]), unescape(f[4])
-		switch {
-		case v1 != "" && kind[0] == "cgroup" && slices.Contains(strings.Split(kind[2], ","), "memory"):
-			return upwards(v1, root, point, false)
-		case v1 == "" && v2 != "" && kind[0] == "cgroup2":
-			return upwards(v2, root, point, true)
+		case member == "":
+		case v2 && m.Type == "cgroup2", !v2 && m.Type == "cgroup" && slices.Contains(strings.Split(m.Options, ","), "memory"):
+			return upwards(member, m.Root, m.Point, v2)
 		}
 	}
 	return nil
@@ -131,15 +111,6 @@ func upwards(member, root, point string, v2 bool) []group {
 			inside = ""
 		}
 	}
-}
-
-// unescape undoes the octal numbers that mountinfo has for blanks.
-func unescape(text string) string {
-	for _, c := range []string{" ", "\t", "\n", "\\"} {
-		text = strings.ReplaceAll(text, "\\0"+strconv.FormatInt(int64(c[0]), 8), c)
-		text = strings.ReplaceAll(text, "\\"+strconv.FormatInt(int64(c[0]), 8), c)
-	}
-	return text
 }
 
 // read gives the row of the tightest limit above the target, or of its own
@@ -213,20 +184,17 @@ func (g *group) number(v2, v1 string) (int64, error) {
 	return strconv.ParseInt(text, 10, 64)
 }
 
-// field reads a line "name number"; -1 if it is not there.
+// field reads a number of a file of Fields; -1 if it is not there.
 func field(dir, file, name string) int64 {
 	b, err := os.ReadFile(path.Join(dir, file))
 	if err != nil {
 		return -1
 	}
-	for line := range bytes.Lines(b) {
-		if f := bytes.Fields(line); len(f) >= 2 && string(bytes.TrimSuffix(f[0], []byte(":"))) == name {
-			if n, err := strconv.ParseInt(string(f[1]), 10, 64); err == nil {
-				return n
-			}
-		}
+	n, err := strconv.ParseInt(strings.TrimSuffix(procfs.Field(b, name), " kB"), 10, 64)
+	if err != nil {
+		return -1
 	}
-	return -1
+	return n
 }
 
 // readHost is the machine's row.
@@ -235,5 +203,6 @@ func readHost() (row traces.Limit, ok bool) {
 	if total < 0 || available < 0 {
 		return row, false
 	}
-	return traces.Limit{Scope: "host", Limit: total << 10, Usage: (total - available) << 10, OomKills: field("/proc", "vmstat", "oom_kill")}, true
+	kills := field("/proc", "vmstat", "oom_kill")
+	return traces.Limit{Scope: "host", Limit: total << 10, Usage: (total - available) << 10, OomKills: kills}, true
 }

@@ -1,4 +1,4 @@
-package procfs
+package poll
 
 import (
 	"errors"
@@ -13,13 +13,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"github.com/dptrace/dptrace/probes/procfs"
 	"github.com/dptrace/dptrace/traces"
 )
 
 func TestFindGroups(t *testing.T) {
 	const (
 		v2Mount = "30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"
-		v1Mount = "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
+		v1Mount = "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n" +
+			"35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n" +
+			"41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
 	)
 	for name, tc := range map[string]struct {
 		membership, mounts string
@@ -33,17 +36,19 @@ func TestFindGroups(t *testing.T) {
 		"version 2, below a container without": {"0::/docker/abc/x\n", "30 23 0:26 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup ro\n",
 			[]string{"/sys/fs/cgroup/x /docker/abc/x", "/sys/fs/cgroup /docker/abc"}},
 		"version 2, outside of what is mounted": {"0::/../other\n", v2Mount, []string{"/sys/fs/cgroup /"}},
-		"a neighbour of what is mounted":        {"0::/docker/abcdef\n", "30 23 0:26 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup ro\n", []string{"/sys/fs/cgroup /docker/abc"}},
+		"a neighbour of what is mounted": {"0::/docker/abcdef\n", "30 23 0:26 /docker/abc /sys/fs/cgroup ro - cgroup2 cgroup ro\n",
+			[]string{"/sys/fs/cgroup /docker/abc"}},
 		"version 1": {"8:pids:/\n4:cpu,memory:/job/1\n0::/\n", v1Mount,
 			[]string{"/sys/fs/cgroup/memory/job/1 /job/1", "/sys/fs/cgroup/memory/job /job", "/sys/fs/cgroup/memory /"}},
-		"a blank":         {"0::/a b\n", `30 23 0:26 / /sys/fs/c\040g rw - cgroup2 cgroup2 rw` + "\n", []string{"/sys/fs/c g/a b /a b", "/sys/fs/c g /"}},
+		"a blank": {"0::/a b\n", `30 23 0:26 / /sys/fs/c\040g rw - cgroup2 cgroup2 rw` + "\n",
+			[]string{"/sys/fs/c g/a b /a b", "/sys/fs/c g /"}},
 		"nothing mounted": {"0::/\n", "31 23 0:28 / /tmp rw - tmpfs tmpfs rw\n", nil},
 		"no membership":   {"", v2Mount, nil},
 		"optional fields": {"0::/x\n", "30 23 0:26 / /c rw shared:4 master:1 - cgroup2 cgroup2 rw\n", []string{"/c/x /x", "/c /"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, g := range findGroups(tc.membership, tc.mounts) {
+			for _, g := range findGroups(tc.membership, procfs.ParseMounts(tc.mounts)) {
 				got = append(got, g.dir+" "+g.path)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -77,8 +82,10 @@ func TestLimits(t *testing.T) {
 		}, traces.Limit{Path: "/a/b", Limit: 0, Usage: 300, OomKills: -1}},
 		"version 1": {false, map[string]string{
 			"memory.limit_in_bytes": "9223372036854771712", "memory.usage_in_bytes": "1", "memory.oom_control": "oom_kill 100\n",
-			"a/memory.limit_in_bytes": "1000", "a/memory.usage_in_bytes": "900", "a/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 7\n",
-			"a/b/memory.limit_in_bytes": "9223372036854771712", "a/b/memory.usage_in_bytes": "300", "a/b/memory.oom_control": "under_oom 0\noom_kill 2\n",
+			"a/memory.limit_in_bytes": "1000", "a/memory.usage_in_bytes": "900",
+			"a/memory.oom_control":      "oom_kill_disable 0\nunder_oom 0\noom_kill 7\n",
+			"a/b/memory.limit_in_bytes": "9223372036854771712", "a/b/memory.usage_in_bytes": "300",
+			"a/b/memory.oom_control": "under_oom 0\noom_kill 2\n",
 		}, traces.Limit{Path: "/a", Limit: 1000, Usage: 900, OomKills: 9}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -110,11 +117,7 @@ func TestKilled(t *testing.T) {
 	if err != nil {
 		t.Skip("this kernel has no control groups: ", err)
 	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	groups := findGroups(string(membership), string(mounts))
+	groups := findGroups(string(membership), procfs.Mounts())
 	if len(groups) == 0 {
 		t.Skip("no control group for memory is visible here")
 	}
@@ -141,7 +144,8 @@ func TestKilled(t *testing.T) {
 	before, _ := l.read()
 	victim := exec.Command("sh", "-c", "echo $$ > "+own.dir+"/cgroup.procs && exec python3 -c 'x = bytearray(200 << 20)'")
 	var status *exec.ExitError
-	if out, err := victim.CombinedOutput(); !errors.As(err, &status) || status.Sys().(interface{ Signal() unix.Signal }).Signal() != unix.SIGKILL {
+	out, err := victim.CombinedOutput()
+	if !errors.As(err, &status) || status.Sys().(interface{ Signal() unix.Signal }).Signal() != unix.SIGKILL {
 		t.Fatalf("the process was not killed: %v\n%s", err, out)
 	}
 	after, _ := l.read()

@@ -1,4 +1,4 @@
-package procfs
+package poll
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/probes/procfs"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -14,8 +15,8 @@ var needs = []probe.Need{
 		Name:  "/proc",
 		Gains: "which processes there are, and which Pythons were not hooked",
 		Try: func() probe.Trial {
-			st, err := probe.ReadStat(int32(os.Getpid()))
-			if err == nil && len(pids()) == 0 {
+			st, err := procfs.ReadStat(int32(os.Getpid()))
+			if err == nil && len(procfs.Pids()) == 0 {
 				err = os.ErrNotExist
 			}
 			if err != nil {
@@ -41,8 +42,9 @@ var needs = []probe.Need{
 	},
 	probe.Pagemap,
 	{
-		Name:  "memory limit",
-		Gains: "how close memory-growth-cow and dataset-copied-per-worker come to the limit, and whether the out-of-memory killer ended a worker (worker-killed)",
+		Name: "memory limit",
+		Gains: "how close memory-growth-cow and dataset-copied-per-worker come to the limit, " +
+			"and whether the out-of-memory killer ended a worker (worker-killed)",
 		Try: func() probe.Trial {
 			l := newLimits(int32(os.Getpid()))
 			rows, _ := l.read()
@@ -61,7 +63,10 @@ var needs = []probe.Need{
 			case len(rows) == 0:
 				return probe.Trial{Detail: "neither a control group nor /proc/meminfo is readable", Get: "mount -t proc proc /proc"}
 			case rows[0].Scope != "cgroup":
-				return probe.Trial{Detail: "of the machine only: no control group with memory is visible in /proc/self/cgroup and /sys/fs/cgroup", Get: "mount -t cgroup2 none /sys/fs/cgroup; in a container it is there by default"}
+				return probe.Trial{
+					Detail: "of the machine only: no control group with memory is visible in /proc/self/cgroup and /sys/fs/cgroup",
+					Get:    "mount -t cgroup2 none /sys/fs/cgroup; in a container it is there by default",
+				}
 			}
 			return probe.Trial{Have: true, Detail: strings.Join(found, ", ")}
 		},

@@ -1,12 +1,10 @@
-package procfs
+package poll
 
 import (
-	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/probes/procfs"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -23,6 +21,7 @@ type watcher struct {
 	self      string // the recorder's program, which the target is until it calls exec
 
 	limits   limits
+	spool    spool
 	measured time.Duration // CPU time that reading smaps_rollup has cost
 	endedCPU time.Duration // of processes of the run that have ended
 }
@@ -40,6 +39,7 @@ type process struct {
 	judged     bool // nothing more is to be found out about the hook in it
 	nextJudge  time.Time
 	judgements int
+	torch      int    // judgements at which it had loaded torch, and had no ring
 	why        string // the hook could not load; "" as far as is known it could
 
 	memory
@@ -47,7 +47,7 @@ type process struct {
 
 // adopt takes a process into the run.
 func (w *watcher) adopt(pid int32) *process {
-	st, err := probe.ReadStat(pid)
+	st, err := procfs.ReadStat(pid)
 	if err != nil || st.Gone() {
 		return nil
 	}
@@ -73,29 +73,11 @@ func (w *watcher) scan(now time.Time) {
 			w.adopt(known.Pid)
 		}
 	}
-	fresh := map[int32]probe.Stat{}
-	here := map[int32]bool{}
-	for _, pid := range pids() {
-		here[pid] = true
-		if p := w.procs[pid]; p != nil && p.gone.IsZero() {
-			continue
-		}
-		if _, ok := w.strangers[pid]; ok {
-			continue
-		}
-		if st, err := probe.ReadStat(pid); err == nil && !st.Gone() {
-			fresh[pid] = st
-		}
-	}
-	for pid := range w.strangers {
-		if !here[pid] { // its number is free for one of ours
-			delete(w.strangers, pid)
-		}
-	}
+	fresh := w.unknown()
 	for more := true; more; { // a child can be listed before its parent
 		more = false
 		for pid, st := range fresh {
-			if parent := w.procs[st.Ppid]; parent != nil && parent.start <= st.StartTicks || st.StartTicks >= w.oldest && w.carriesHook(pid) {
+			if w.isOurs(pid, st) {
 				w.adopt(pid)
 				delete(fresh, pid)
 				more = true
@@ -107,31 +89,45 @@ func (w *watcher) scan(now time.Time) {
 	}
 }
 
-func pids() []int32 {
-	d, err := os.Open("/proc")
-	if err != nil {
-		return nil
-	}
-	defer func() { _ = d.Close() }()
-	names, _ := d.Readdirnames(-1) // what was listed before an error counts
-	out := make([]int32, 0, len(names))
-	for _, n := range names {
-		if pid, err := strconv.ParseInt(n, 10, 32); err == nil {
-			out = append(out, int32(pid))
-		}
-	}
-	return out
+// isOurs reports whether a process is of the run.
+func (w *watcher) isOurs(pid int32, st procfs.Stat) bool {
+	parent := w.procs[st.Ppid]
+	return parent != nil && parent.start <= st.StartTicks || st.StartTicks >= w.oldest && w.carriesHook(pid)
 }
 
-// carriesHook tells whether the environment that pid was started with has our
+// unknown gives the processes that were not there at the last scan.
+func (w *watcher) unknown() map[int32]procfs.Stat {
+	fresh := map[int32]procfs.Stat{}
+	here := map[int32]bool{}
+	for _, pid := range procfs.Pids() {
+		here[pid] = true
+		if p := w.procs[pid]; p != nil && p.gone.IsZero() {
+			continue
+		}
+		if _, ok := w.strangers[pid]; ok {
+			continue
+		}
+		if st, err := procfs.ReadStat(pid); err == nil && !st.Gone() {
+			fresh[pid] = st
+		}
+	}
+	for pid := range w.strangers {
+		if !here[pid] { // its number is free for one of ours
+			delete(w.strangers, pid)
+		}
+	}
+	return fresh
+}
+
+// carriesHook reports whether the environment that pid was started with has our
 // hook on PYTHONPATH. The recorder's own helpers have not.
 func (w *watcher) carriesHook(pid int32) bool {
-	env, err := probe.ReadProc(pid, "environ")
-	return err == nil && strings.Contains(string(env), w.Hook)
+	env, err := procfs.Environ(pid)
+	return err == nil && probe.Carries(env, w.Hook)
 }
 
 // row begins a row about the process as it is now.
-func (w *watcher) row(p *process, st probe.Stat) traces.Process {
+func (w *watcher) row(p *process, st procfs.Stat) traces.Process {
 	proc, _ := w.Procs.Of(p.pid, p.start)
 	return traces.Process{
 		Head: traces.Head{TsNS: probe.Now(), Proc: proc.Number},

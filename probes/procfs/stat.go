@@ -1,11 +1,9 @@
-package probe
+package procfs
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
-	"slices"
 	"strconv"
 	"time"
 
@@ -24,6 +22,7 @@ type Stat struct {
 	Pid, Ppid  int32
 	Comm       string
 	State      byte   // R, S, D, Z, T, t, X, …
+	Terminal   uint64 // device of its controlling terminal; 0 none
 	StartTicks uint64 // since boot (CLOCK_BOOTTIME)
 	CPU        time.Duration
 	Threads    int32
@@ -36,35 +35,9 @@ func (s Stat) Gone() bool { return s.State == 'Z' || s.State == 'X' || s.State =
 
 var errStat = errors.New("/proc/PID/stat is not as expected")
 
-// ReadProc reads /proc/PID/NAME. It is os.ReadFile without the attempts to put
-// the file under the runtime's poller, which cost more than the reading.
-func ReadProc(pid int32, name string) ([]byte, error) {
-	path := "/proc/" + strconv.Itoa(int(pid)) + "/" + name
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
-	}
-	defer func() { _ = unix.Close(fd) }()
-	b := make([]byte, 0, 1024)
-	for {
-		n, err := unix.Read(fd, b[len(b):cap(b)])
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case err != nil: // ESRCH: it has just ended
-			return nil, &fs.PathError{Op: "read", Path: path, Err: err}
-		case n == 0:
-			return b, nil
-		}
-		if b = b[:len(b)+n]; len(b) == cap(b) {
-			b = slices.Grow(b, len(b))
-		}
-	}
-}
-
 // ReadStat reads /proc/PID/stat.
 func ReadStat(pid int32) (Stat, error) {
-	b, err := ReadProc(pid, "stat")
+	b, err := Read(pid, "stat")
 	if err != nil {
 		return Stat{}, err
 	}
@@ -73,6 +46,12 @@ func ReadStat(pid int32) (Stat, error) {
 		return Stat{}, fmt.Errorf("process %d: %w", pid, err)
 	}
 	return s, nil
+}
+
+// Alive reports whether the process with this pid and start has not ended.
+func Alive(pid int32, start uint64) bool {
+	st, err := ReadStat(pid)
+	return err == nil && st.StartTicks == start && !st.Gone()
 }
 
 // parseStat takes the name from between the first '(' and the last ')': it may
@@ -97,27 +76,12 @@ func parseStat(b []byte) (s Stat, err error) {
 	}
 	s.Pid = int32(number(bytes.TrimSpace(b[:open])))
 	s.Ppid = int32(number(fields[1]))
+	terminal := uint32(number(fields[4])) // its bits are those of the kernel's new_encode_dev
+	s.Terminal = unix.Mkdev(terminal>>8&0xfff, terminal&0xff|terminal>>12&0xfff00)
 	s.CPU = time.Duration(number(fields[11])+number(fields[12])) * Tick
 	s.Threads = int32(number(fields[17]))
 	s.StartTicks = uint64(number(fields[19]))
 	s.RSSPages = number(fields[21])
 	s.Faults = uint64(number(fields[7]) + number(fields[9]))
 	return s, err
-}
-
-// Now is CLOCK_MONOTONIC in ns: the time of the rows.
-func Now() int64 { return clock(unix.CLOCK_MONOTONIC) }
-
-// BootNow is CLOCK_BOOTTIME in ns: the clock of Stat.StartTicks.
-func BootNow() int64 { return clock(unix.CLOCK_BOOTTIME) }
-
-// RealNow is CLOCK_REALTIME in ns.
-func RealNow() int64 { return clock(unix.CLOCK_REALTIME) }
-
-func clock(id int32) int64 {
-	var t unix.Timespec
-	if err := unix.ClockGettime(id, &t); err != nil {
-		panic(err) // a clock that this kernel does not have: older than any that Go runs on
-	}
-	return t.Nano()
 }
