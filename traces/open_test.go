@@ -145,3 +145,12 @@ func TestOnlyFilesOfTheTrace(t *testing.T) {
 		t.Errorf("run ids %q, %v", ids, err)
 	}
 }
+
+// A part that does not say what run it is of counts once as well.
+func TestOnceInAnArchive(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "x.dptrace")
+	writeAs(t, dir, "exit", thisVersion, Exit{ExitCode: 3})
+	if rows, r := readFS(t, archived(t, dir, zip.Store), ".", "."); len(rows) != 1 || len(r.Parts) != 1 {
+		t.Errorf("%d rows, %d parts", len(rows), len(r.Parts))
+	}
+}
