@@ -13,7 +13,6 @@ import (
 
 	"github.com/dptrace/dptrace/analyze"
 	"github.com/dptrace/dptrace/analyze/collect"
-	. "github.com/dptrace/dptrace/analyze/detect/detecttest"
 	"github.com/dptrace/dptrace/analyze/export"
 	"github.com/dptrace/dptrace/analyze/report"
 	"github.com/dptrace/dptrace/traces"
@@ -24,7 +23,7 @@ import (
 // not. No rule, no form of the report and no exporter may fail over it, run on
 // without end, or let a control character through.
 func FuzzRows(f *testing.F) {
-	fixtures := recorded(f)
+	fixtures := fixtureRows(f)
 	for i := range fixtures {
 		f.Add(uint(i), uint64(i), uint(3))
 		f.Add(uint(i), uint64(1000+i), uint(60))
@@ -85,15 +84,15 @@ func everything() []collect.Any {
 	return sources
 }
 
-// recorded is the rows of the rules' fixtures.
-func recorded(t testing.TB) (all [][]traces.Batch) {
-	files, err := filepath.Glob("detect/*/testdata/*.dptrace")
+// fixtureRows is the rows of the rules' fixtures.
+func fixtureRows(t testing.TB) (all [][]traces.Batch) {
+	files, err := filepath.Glob(folders + "/*" + recorded)
 	if err != nil || len(files) < 20 {
 		t.Fatalf("%d fixtures: %v", len(files), err)
 	}
 	for _, file := range files {
 		var batches []traces.Batch
-		if err := OpenFixture(t, file).Each(nil, func(b traces.Batch) error { batches = append(batches, b); return nil }); err != nil {
+		if err := opened(t, file).Each(nil, func(b traces.Batch) error { batches = append(batches, b); return nil }); err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, batches)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"archive/zip"
 	"fmt"
 	"io/fs"
 	"os"
@@ -51,22 +52,32 @@ func TestReportScripts(t *testing.T) {
 	})
 }
 
-// recorded copies traces of real programs.
+// recorded unpacks traces of real programs.
 func recorded(e *testscript.Env) error {
 	const fixtures = "../../analyze/detect/rng-duplicate-ranks/testdata/"
-	ranks, err := filepath.Glob(fixtures + "bad-apart.dptrace/*")
-	if err != nil || len(ranks) != 2 {
-		return fmt.Errorf("parts %q of the fixture: %w", ranks, err)
+	ranks, err := zip.OpenReader(fixtures + "bad-apart.dptrace.zip")
+	if err != nil {
+		return err
 	}
-	for i, part := range ranks {
-		name := fmt.Sprintf("RANK%d", i)
+	defer ranks.Close()
+	for i := range 2 {
+		name, part := fmt.Sprintf("RANK%d", i), fmt.Sprintf("host-%d", i+1)
 		e.Setenv(name, name+".dptrace")
-		if err := os.CopyFS(filepath.Join(e.WorkDir, name+".dptrace", filepath.Base(part)), os.DirFS(part)); err != nil {
+		files, err := fs.Sub(ranks, part)
+		if err == nil {
+			err = os.CopyFS(filepath.Join(e.WorkDir, name+".dptrace", part), files)
+		}
+		if err != nil {
 			return err
 		}
 	}
+	other, err := zip.OpenReader(fixtures + "good.dptrace.zip")
+	if err != nil {
+		return err
+	}
+	defer other.Close()
 	e.Setenv("OTHER", "OTHER.dptrace")
-	return os.CopyFS(filepath.Join(e.WorkDir, "OTHER.dptrace"), os.DirFS(fixtures+"good.dptrace"))
+	return os.CopyFS(filepath.Join(e.WorkDir, "OTHER.dptrace"), other)
 }
 
 // play makes a trace of two epochs with two workers, whose generators are

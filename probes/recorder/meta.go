@@ -38,7 +38,7 @@ func (r *recording) writeBegin() {
 		command = []byte("[]") // strings always marshal
 	}
 	cwd, _ := os.Getwd() // "" where it was removed
-	r.meta("schema", "dptrace.trace/1")
+	r.meta("schema", "dptrace.trace/"+strconv.Itoa(traces.SchemaVersion))
 	r.meta("version", r.Version)
 	r.meta("run_id", r.out.runID)
 	r.meta("command", string(command))

@@ -13,16 +13,6 @@ import (
 	"github.com/dptrace/dptrace/traces"
 )
 
-func TestRecorded(t *testing.T) {
-	detecttest.Golden(t, killed.Rule.ID, func(run *traces.Run) ([]finding.Finding, []finding.Check, error) {
-		result, err := analyze.Run(run, analyze.Rules)
-		if err != nil {
-			return nil, nil, err
-		}
-		return result.Findings, result.Checks, nil
-	})
-}
-
 const second = int64(1e9)
 
 // scene is a main process (number 1, pid 100) whose loader has two workers
