@@ -19,7 +19,7 @@ func TestTakeIdentity(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := traces.Head{TsNS: 5, Proc: 3}
-	put := pack(uint32(1), uint32(2), uint32(3), int32(0), int64(9), uint32(0), int32(2), int64(7), int64(8))
+	put := slices.Concat(fixed("put", values{"loader": 1, "pass": 2, "batch": 3, "dur_ns": 9, "n": 2}), pack(int64(7), int64(8)))
 	for _, tc := range []struct {
 		name    string
 		kind    uint16

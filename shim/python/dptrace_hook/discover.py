@@ -257,9 +257,9 @@ class Walk:
             self.add(v, "%s.%s" % (path, n), role, f, n, f.__dict__, n)
         if not library(f.__module__):
             self.package(f.__module__)
-            self.named(f.__code__, f.__globals__)
+            self.code_names(f.__code__, f.__globals__)
 
-    def named(self, code, namespace):
+    def code_names(self, code, namespace):
         """The globals that the code names, one module deep: RNG, aug.RNG, flip, Config."""
         names, codes = set(), [code]
         while codes:
@@ -309,7 +309,7 @@ class Walk:
             self.keep.append(items)  # ids in `seen` must stay taken until the walk is over
             if not library(frame.f_globals.get("__name__")):
                 self.package(frame.f_globals.get("__name__"))
-                self.named(frame.f_code, frame.f_globals)
+                self.code_names(frame.f_code, frame.f_globals)
         if generator.gi_yieldfrom is not None:
             self.add(generator.gi_yieldfrom, path + "<yield from>", role, None)
 

@@ -25,6 +25,7 @@ def forked():
     """In the child of any os.fork()."""
     try:
         ring.after_fork("fork")
+        guard.after_fork()
         slots.after_fork()
         dist.after_fork()
         collectives.after_fork()

@@ -3,11 +3,10 @@ import struct
 import sys
 import weakref
 
-from . import asked, attributes, discover, extents, failures, guard, identity, pickles, ring, slots, steps, windows
+from . import attributes, discover, extents, failures, fetches, guard, identity, layouts, pickles, ring, slots, steps, worker_exits
 from .ring import mono
 
-_PUT = struct.Struct("<IIIiqIi")
-_NEXT = struct.Struct("<IIIiIqqQI")
+_PUT, _NEXT = layouts.packed(layouts.PUT_FIELDS), layouts.packed(layouts.NEXT_FIELDS)
 _PUT_MAX = 4096  # indices in a record
 _INT = {int}
 _loaders = 0
@@ -188,7 +187,7 @@ def ended(iterator, raised, worker, t0):
     ring.put(ring.NEXT, _NEXT.pack(*at, 0xFFFFFFFF, worker, (0 if stop else 2) + 256 * steps.is_grad_enabled(), t0, 0, steps.taken, steps.last))
     if not stop and worker == -2:
         failures.write(raised, at[0], at[1], -2, 0xFFFFFFFF, "next")
-        for number, code in asked.died(iterator):
+        for number, code in worker_exits.died(iterator):
             worker_ended(iterator, number, code)
     if notes["open"] == at[1]:
         notes["open"] = -1
@@ -228,7 +227,7 @@ class MultiProcessing:
         try:
             original(self, loader, *args, **kwargs)
         finally:
-            pickles.starting.found = windows.here.inherited = None
+            pickles.starting.found = fetches.here.inherited = None
         try:
             self.__dict__["_dptrace_asked"], self.__dict__["_dptrace_alive"] = {}, set(range(len(self._workers)))
             workers_started(self, pickled)
@@ -291,7 +290,7 @@ class MultiProcessing:
     def mark_worker_as_unavailable(original, self, worker_id, *args, **kwargs):
         """It asks one worker to end: of all at the shutdown, of each that has reached its end of an IterableDataset."""
         try:
-            asked.note(self, worker_id)
+            worker_exits.note(self, worker_id)
         except Exception as e:
             if guard.theirs(e):
                 raise
@@ -302,7 +301,7 @@ class MultiProcessing:
         try:
             if not sys.is_finalizing():
                 for i in list(self.__dict__.get("_dptrace_alive", ())):
-                    asked.note(self, i)
+                    worker_exits.note(self, i)
         except Exception as e:
             if guard.theirs(e):
                 raise
@@ -319,12 +318,12 @@ class MultiProcessing:
 
 def init_single(original, self, *args, **kwargs):
     """_SingleProcessDataLoaderIter.__init__: it makes the fetcher, after the base class's __init__ has begun the pass."""
-    before = windows.here.single
-    windows.here.single = ()
+    before = fetches.here.single
+    fetches.here.single = ()
     try:
         original(self, *args, **kwargs)
     finally:
-        windows.here.single = before
+        fetches.here.single = before
 
 
 def tell_single(self, t0):
@@ -338,11 +337,11 @@ def base_init(original, self, loader, *args, **kwargs):
     original(self, loader, *args, **kwargs)
     try:
         pass_begins(self, loader)
-        if windows.here.single is not None:
-            windows.here.single = self.__dict__["_dptrace_at"]
+        if fetches.here.single is not None:
+            fetches.here.single = self.__dict__["_dptrace_at"]
         elif self.__dict__.get("_num_workers") and start_method(loader) == "fork":
             slots.before_fork()
-            windows.here.inherited = extents.before_fork(loader, *self.__dict__["_dptrace_at"])
+            fetches.here.inherited = extents.before_fork(loader, *self.__dict__["_dptrace_at"])
     except Exception as e:
         if guard.theirs(e):
             raise

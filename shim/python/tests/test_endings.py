@@ -2,7 +2,7 @@
 import os
 import sys
 
-from harness import HookTest
+from harness import HookTest, layouts
 
 
 class Asked(HookTest):
@@ -115,7 +115,7 @@ class Uncaught(HookTest):
         found = [(r, e) for r in self.rings() for e in r.of("exception") if e.stage == "exit"]
         for ring, e in found:
             self.assertEqual((e.loader, e.pass_, e.worker, e.sample), (0, 0, -1, -1))
-            self.assertEqual((ring.records[-1].record, ring.flags & 1), ("exception", 1), "it must be there before the ring is closed")
+            self.assertEqual((ring.records[-1].record, ring.flags), ("exception", layouts.FLAG_ENDED), "it must be there before the ring is closed")
         return [e for _, e in found]
 
     def test_what_ended_the_program(self):
@@ -189,7 +189,7 @@ class Uncaught(HookTest):
                 os.unlink(os.path.join(self.spool, name))
 
     def test_what_leaves_the_worker_loop(self):
-        self.change("windows", """
+        self.change("fetches", """
             def _planted(original, *args, **kwargs):
                 def broken(*a, **k):
                     raise MemoryError("in torch itself")

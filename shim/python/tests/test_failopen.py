@@ -3,7 +3,7 @@ import ast
 import os
 import resource
 
-from harness import HookTest, versions
+from harness import HookTest, layouts, versions
 
 TRAIN = """
     if __name__ == "__main__":
@@ -19,11 +19,11 @@ TRAIN = """
 class FailOpen(HookTest):
     def test_every_part_of_the_hook_may_fail(self):
         broken = {"slots": ("Slots.begin", "Slots.look", "Slots.search"), "iterators": ("delivered", "put_indices", "pass_begins", "ended", "where_made"),
-                  "windows": ("enter", "leave", "attach", "shadow"), "discover": ("Walk.roots",), "rng": ("reader",), "steps": ("_switch",), "ring": ("Ring.put",),
+                  "fetches": ("enter", "leave", "attach", "shadow"), "discover": ("Walk.roots",), "rng": ("reader",), "steps": ("_switch",), "ring": ("Ring.put",),
                   "forks": ("_under_multiprocessing",), "hooks": ("wrap",), "failures": ("write", "uncaught"),
                   "identity": ("sampling", "_whole", "paths"), "attributes": ("at_iter", "at_fetch"), "dist": ("rank_known",),
-                  "extents": ("sample",), "addresses": ("members", "segments"), "private": ("Extents.rows",), "asked": ("of",), "pickles": ("size",),
-                  "digests": ("Digests.take", "Budget.fetch"), "sample": ("bind",), "opened": ("Files.find",)}
+                  "extents": ("sample",), "addresses": ("members", "segments"), "pagemap": ("Extents.rows",), "worker_exits": ("asked",), "pickles": ("size",),
+                  "digests": ("Digests.take", "Budget.fetch"), "sample": ("bind",), "open_files": ("Files.find",)}
         plain = self.run_program(TRAIN, hooked=False)
         self.assertEqual(plain[0], 0, plain[2])
         everything = os.path.join(self.hook, "dptrace_hook")
@@ -40,7 +40,7 @@ class FailOpen(HookTest):
                 f.write(whole)
 
     def test_errors_of_ours_are_told(self):
-        self.change("windows", "def leave(*args):\n    raise ValueError('planted')\n")
+        self.change("fetches", "def leave(*args):\n    raise ValueError('planted')\n")
         code, _, err = self.run_program(TRAIN)
         self.assertEqual(code, 0, err)
         told = [e for r in self.rings() for e in r.of("errors")]
@@ -89,7 +89,7 @@ class FailOpen(HookTest):
         self.assertEqual(hooked, plain)
         main = self.main_ring()
         self.assertGreater(main.dropped, 0)
-        self.assertEqual(main.flags & 2, 0)
+        self.assertEqual(main.flags & layouts.FLAG_GAVE_UP, 0)
         self.assertLess(main.head, main.capacity + 1)
 
     def test_a_dead_recorder_ends_the_writing(self):
@@ -98,7 +98,7 @@ class FailOpen(HookTest):
         plain, hooked = self.run_program(TRAIN, hooked=False), self.run_program(TRAIN)
         self.assertEqual(hooked, plain)
         main = self.main_ring()
-        self.assertEqual(main.flags & 2, 2)
+        self.assertEqual(main.flags, layouts.FLAG_GAVE_UP)
         self.assertEqual(main.dropped, 1, "after the first lost record nothing is tried any more")
 
     def test_exceptions_of_signal_handlers_reach_the_program(self):

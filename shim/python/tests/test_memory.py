@@ -78,7 +78,7 @@ class Copied(HookTest):
         self.assertEqual(len(workers(self.rings())), 2)
         for ring in workers(self.rings()):
             rows = [p for p in ring.of("private") if p.extent == extent.extent]
-            self.assertEqual((rows[0].when, rows[0].window, rows[-1].when, rows[-1].window), ("begin", 0, "end", 4))
+            self.assertEqual((rows[0].when, rows[0].fetch, rows[-1].when, rows[-1].fetch), ("begin", 0, "end", 4))
             self.assertEqual({p.parent for p in rows}, {main.pid})
             copied = rows[-1].private - rows[0].private
             self.assertLess(rows[0].private, 4 << 20, "right after the fork nothing is copied")
@@ -115,17 +115,17 @@ if __name__ == "__main__":
         found = workers(self.rings())
         self.assertEqual(len(found), 2)
         for ring in found:
-            rows = [(p.pass_, p.when, p.window) for p in ring.of("private") if p.extent == 0 and p.when != "window"]
+            rows = [(p.pass_, p.when, p.fetch) for p in ring.of("private") if p.extent == 0 and p.when != "window"]
             self.assertEqual(rows, [(n, when, 4 * (when == "end")) for n in range(3) for when in ("begin", "end")])
 
     def test_looks_are_few_where_they_cost_much(self):
-        self.change("private", "_SHARE = 10**9\n")
+        self.change("pagemap", "_SHARE = 10**9\n")
         self.record(RECORDS % True)
         for ring in workers(self.rings()):
             self.assertEqual([p.when for p in ring.of("private") if p.extent == 0], ["begin", "end"])
 
     def test_looks_come_at_ever_longer_distances(self):
-        self.change("private", "_SHARE = 0\n")
+        self.change("pagemap", "_SHARE = 0\n")
         self.record("""
 READ = False
 if __name__ == "__main__":
@@ -133,10 +133,10 @@ if __name__ == "__main__":
         pass
 """)
         ring, = workers(self.rings())
-        self.assertEqual([p.window for p in ring.of("private") if p.extent == 0 and p.when == "window"], [1, 2, 4, 8, 16, 32, 64])
+        self.assertEqual([p.fetch for p in ring.of("private") if p.extent == 0 and p.when == "window"], [1, 2, 4, 8, 16, 32, 64])
 
     def test_without_pagemap_there_are_no_rows(self):
-        self.change("private", "_PAGEMAP = '/proc/self/nothing'\n")
+        self.change("pagemap", "_PAGEMAP = '/proc/self/nothing'\n")
         self.record(RECORDS % True)
         self.assertEqual(len(self.main_ring().of("extent")), 1)
         self.assertEqual([p for r in self.rings() for p in r.of("private")], [])

@@ -5,7 +5,7 @@ import shutil
 import sys
 import unittest
 
-from harness import PYTHON, HookTest, versions
+from harness import PYTHON, HookTest, layouts, versions
 
 # Prints each batch's indices; the worker prints its own generator's state around each fetch to a file of its own.
 PROGRAM = """
@@ -60,7 +60,7 @@ class Records(HookTest):
                 readers = [r for r in self.rings() if r.of("fetch")]
                 self.assertEqual(len(readers), 1 if how == "none" else 4)
                 cost.append(min(r.hook_ns for r in readers))
-            self.assertGreater(cost[1] - cost[0], 8 * 4000000 - 1000000, (how, cost))  # one measured window stands for eight
+            self.assertGreater(cost[1] - cost[0], 8 * 4000000 - 1000000, (how, cost))  # one measured fetch stands for eight
             shutil.rmtree(os.path.join(self.hook, "dptrace_hook"))
             shutil.copytree(os.path.join(PYTHON, "dptrace_hook"), os.path.join(self.hook, "dptrace_hook"))
 
@@ -124,7 +124,7 @@ class Records(HookTest):
         self.assertEqual([o.class_ if hasattr(o, "class_") else vars(o)["class"] for o in main.of("optimizer")], ["torch.optim.sgd.SGD"])
         if how == "none":
             self.assertEqual(workers, [])
-            self.windows(main, 2, -1)
+            self.fetches(main, 2, -1)
             return
         self.assertEqual(len(workers), 2 if how == "persistent" else 4)
         pids = {w.pid for w in main.of("worker") if w.phase == "begin"}
@@ -132,19 +132,19 @@ class Records(HookTest):
         self.assertEqual([w.exitcode for w in main.of("worker") if w.phase == "exit"], [0] * len(workers))
         for w in workers:
             self.assertEqual([e.phase for e in w.of("worker")], ["ready", "end"])
-            self.assertEqual(w.flags & 1, 1, "ended in good order")
-            self.windows(w, 2 if how == "persistent" else 1, w.of("worker")[0].worker)
+            self.assertEqual(w.flags, layouts.FLAG_ENDED, "ended in good order")
+            self.fetches(w, 2 if how == "persistent" else 1, w.of("worker")[0].worker)
         # the seeds are base_seed + worker
         bases = {p.pass_: p.base_seed for p in main.of("pass") if p.phase == "begin"}
         for w in main.of("worker"):
             if w.phase == "begin":
                 self.assertEqual([r.of("worker")[0].seed for r in workers if r.pid == w.pid], [bases[w.pass_] + w.worker])
 
-    def windows(self, ring, passes, worker):
+    def fetches(self, ring, passes, worker):
         """Fetches, and the states around them as the program saw them."""
         fetches = ring.of("fetch")
         each = 6 if worker == -1 else 3
-        self.assertEqual([(f.pass_, f.window, f.worker, f.samples) for f in fetches], [(p, w, worker, 4) for p in range(passes) for w in range(each)])
+        self.assertEqual([(f.pass_, f.fetch, f.worker, f.samples) for f in fetches], [(p, n, worker, 4) for p in range(passes) for n in range(each)])
         slots = {s.slot: s for s in ring.of("slot")}
         names = {s.path: n for n, s in slots.items()}
         self.assertLessEqual({"numpy", "random", "torch", "dataset.rng"}, set(names))
@@ -152,10 +152,10 @@ class Records(HookTest):
         self.assertEqual((own.kind, own.role, own.attr), ("pcg64", "dataset", "rng"))
         self.assertEqual(own.owner.split(".")[-1], "Told")
         told = [line.split() for line in open(self.work + "/states.%d" % ring.pid)]
-        at = [t for t in told[3::4]]  # after each window's last sample
+        at = [t for t in told[3::4]]  # after each fetch's last sample
         after = {n: [s for s in ring.of("state") if s.slot == n and s.when == "after"] for n in slots}
         for name in ("dataset.rng", "numpy", "random", "torch"):
-            self.assertEqual([(s.pass_, s.window) for s in after[names[name]]], [(p, w) for p in range(passes) for w in range(each)], name)
+            self.assertEqual([(s.pass_, s.fetch) for s in after[names[name]]], [(p, n) for p in range(passes) for n in range(each)], name)
         self.assertEqual([int.from_bytes(s.raw[:16], "little") for s in after[names["dataset.rng"]]], [int(t[1]) for t in at])
         self.assertEqual([(s.id.hex(), s.pos) for s in after[names["numpy"]]], [(t[2], int(t[3])) for t in at])
         self.assertEqual([(s.id.hex(), s.pos) for s in after[names["random"]]], [(t[4], int(t[5])) for t in at])
@@ -243,7 +243,7 @@ class Records(HookTest):
             if any(w.phase == "ready" for w in ring.of("worker")):
                 found = [s for s in ring.of("slot") if "hidden" in s.path]
                 self.assertEqual(len(found), 1)
-                states = [(s.when, s.window) for s in ring.of("state") if s.slot == found[0].slot]
+                states = [(s.when, s.fetch) for s in ring.of("state") if s.slot == found[0].slot]
                 self.assertEqual(states[:3], [("found", 0), ("after", 1), ("after", 2)])
 
     def test_grad_and_steps_tell_evaluation(self):

@@ -25,18 +25,18 @@ _PROBE = re.compile("[a-z0-9_]{8}$")
 class Files:
     """What is known of one process."""
 
-    def __init__(self, windows):
+    def __init__(self, fetches):
         self.pid = os.getpid()
-        self.windows, self.next = windows, 1
+        self.fetches, self.next = fetches, 1
         self.known = set()  # (descriptor, path)
         self.told = set()
 
     def look(self):
         """Another fetch is over; a worker is about to wait for the next, which it also is before its first."""
-        self.windows += 1
-        if self.windows < self.next:
+        self.fetches += 1
+        if self.fetches < self.next:
             return
-        self.next = 2 * self.windows
+        self.next = 2 * self.fetches
         t0 = mono()
         try:
             self.find()
