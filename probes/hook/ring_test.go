@@ -167,6 +167,7 @@ func TestOpenRefuses(t *testing.T) {
 		"a link":          {func(p string) error { return os.Symlink("/etc/passwd", p) }, unix.ELOOP},
 		"a pipe":          {func(p string) error { return unix.Mkfifo(p, 0o600) }, errDamaged},
 		"shorter than it": {func(p string) error { return os.WriteFile(p, newImage(minCapacity).b[:200], 0o600) }, errDamaged},
+		"more than ours":  {func(p string) error { return os.WriteFile(p, newImage(RingBytes+8).b, 0o600) }, errDamaged},
 		"too large": {func(p string) error {
 			m := newImage(minCapacity)
 			m.u32(atCapacity, 1<<31)

@@ -12,7 +12,7 @@ import torch
 from harness import PRELUDE, PYTHON, HookTest, versions
 
 sys.path.insert(0, PYTHON)
-from dptrace_hook import digests, sample  # noqa: E402
+from dptrace_hook import digests, open_files, sample  # noqa: E402
 
 ALL, SOME, LITTLE, STRINGS, INTEGERS, LEFT = 1, 2, 4, 8, 16, 32
 Pair = collections.namedtuple("Pair", "x y")
@@ -600,6 +600,14 @@ class Leftovers(HookTest):
 
 
 class Opened(HookTest):
+    def test_which(self):
+        """The recorder's own test reads the same paths."""
+        with open(os.path.join(PYTHON, "tests", "data_files.txt")) as f:
+            told = [line.rstrip("\n").split(" ", 1) for line in f if not line.startswith("#")]
+        self.assertEqual({how for how, _ in told}, {"data", "none"})
+        for how, path in told:
+            self.assertEqual(open_files.data(path), how == "data", path)
+
     def test_data_files(self):
         self.write("read.bin", "x" * 100)
         self.write("inherited.bin", "x")
@@ -608,8 +616,10 @@ class Opened(HookTest):
         code, out, err = self.run_program("""
             class Shards(Stream):
                 def __iter__(self):
-                    with open("read.bin") as f, open("module.py") as m, open("written.log", "a") as w, open("/proc/self/stat") as p, open("gone", "w+") as g, open("yjullwdr", "w+") as probe, open("shard_00") as short:
-                        os.unlink("gone")
+                    gone = "gone.%d" % os.getpid()
+                    with open("read.bin") as f, open("module.py") as m, open("written.log", "a") as w, open("/proc/self/stat") as p, \\
+                            open(gone, "w+") as g, open("yjullwdr", "w+") as probe, open("shard_00") as short:
+                        os.unlink(gone)
                         for i in range(20):
                             yield torch.zeros(2)
                             if i == 6 * 4 // 4:

@@ -90,14 +90,14 @@ class Asked(HookTest):
 
     def test_the_exit_status_is_left_for_the_program(self):
         out = self.run_both("""
-            import signal, time
+            import signal
             if __name__ == "__main__":
                 iterator = iter(DataLoader(Noise(), batch_size=4, num_workers=1, multiprocessing_context="fork"))
                 next(iterator)
                 process = iterator._workers[0]
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 os.kill(process.pid, signal.SIGKILL)
-                time.sleep(0.3)
+                os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
                 iterator._shutdown_workers()
                 print(process._popen.returncode, process.exitcode)
                 iterator._shutdown_workers()

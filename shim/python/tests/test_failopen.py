@@ -1,5 +1,6 @@
 """Whatever goes wrong in the hook, the program does not notice; what is the program's own gets through."""
 import ast
+import errno
 import os
 import resource
 
@@ -48,6 +49,42 @@ class FailOpen(HookTest):
         self.assertIn("ValueError", told[0].last)
         self.assertIn("planted", told[0].last)
 
+    def test_how_many_errors_is_told_as_the_process_ends(self):
+        self.change("fetches", "def leave(*args):\n    raise ValueError('planted')\n")
+        code, _, err = self.run_program("""
+            if __name__ == "__main__":
+                fit(DataLoader(Noise(), batch_size=4, num_workers=1, multiprocessing_context="fork"), 1)
+                fit(DataLoader(Noise(12), batch_size=4), 1)
+            """)
+        self.assertEqual(code, 0, err)
+        told = sorted([(e.count, e.disabled) for e in r.of("errors")] for r in self.rings())
+        self.assertEqual(told, [[(1, False), (3, False)], [(1, False), (6, False)]], "each process's own")
+        self.assertEqual({r.flags for r in self.rings()}, {layouts.FLAG_ENDED})
+
+    def test_a_hook_that_gives_up_says_so(self):
+        self.change("fetches", "def leave(*args):\n    raise ValueError('planted')\n")
+        code, _, err = self.run_program("""
+            if __name__ == "__main__":
+                fit(DataLoader(Noise(40), batch_size=1), 1)
+            """)
+        self.assertEqual(code, 0, err)
+        main = self.main_ring()
+        self.assertEqual([(e.count, e.disabled) for e in main.of("errors")], [(1, False), (20, True)])
+        self.assertEqual((main.flags, main.records[-1].record), (layouts.FLAG_ERRORS, "errors"))
+
+    def test_what_is_dropped_is_counted_at_once(self):
+        """Also where the ring is busy and the process ends without a word."""
+        code, _, err = self.run_program("""
+            from dptrace_hook import ring
+            ring.ring.lock.acquire()
+            for n in range(3):
+                ring.put_json(ring.OPTIMIZER, {"optimizer": n})
+            os._exit(0)
+            """)
+        self.assertEqual(code, 0, err)
+        found, = self.rings()
+        self.assertEqual((found.dropped, found.of("optimizer")), (3, []))
+
     def test_no_session_or_a_broken_one(self):
         plain = self.run_program(TRAIN, hooked=False)
         for text in (None, "", "{", "[]", '{"spool": 3}'):
@@ -80,7 +117,9 @@ class FailOpen(HookTest):
         plain = self.run_program(program, hooked=False, before=small)
         self.assertEqual(self.run_program(program, before=small), plain)
         self.assertEqual(plain[0], 0, plain[2])
-        self.assertEqual(os.listdir(self.spool), [])
+        name, = os.listdir(self.spool)  # which tells the recorder of it
+        self.assertRegex(name, r"^[0-9]+\.[0-9]+\.%d\.none$" % errno.EFBIG)
+        self.assertEqual(os.path.getsize(os.path.join(self.spool, name)), 0)
 
     def test_a_full_ring_drops_counts_and_goes_on(self):
         self.session(ring=4096)
@@ -118,7 +157,7 @@ class FailOpen(HookTest):
             def hook(unraisable_):
                 global unraisable
                 unraisable += unraisable_.exc_type is Alarm
-            sys.unraisablehook = hook
+            sys.unraisablehook = hook  # after it nobody ends the loop
             signal.signal(signal.SIGALRM, ring)
             class Plain(Dataset):
                 def __len__(self):
@@ -130,8 +169,10 @@ class FailOpen(HookTest):
             for attempt in range(300):
                 try:
                     signal.setitimer(signal.ITIMER_REAL, draw.uniform(0.0005, 0.003))
+                    before = unraisable
                     for sample in loader:
-                        pass
+                        if unraisable != before:
+                            break
                 except Alarm:
                     caught += 1
             print(raised, caught, unraisable)
