@@ -181,7 +181,8 @@ class Told:
         for path in gone:
             write.row(Attribute(path, None, "", None), {"class": "", "value": ""})
         for a in renewed:
-            write.row(a, {"class": discover.name(type(a.value)), "value": "", "items": short_digests.length(a.value), "read": self.names.read(a.name)})
+            write.row(a, {"class": discover.name(type(a.value)), "value": "", "items": short_digests.length(a.value),
+                          "read": self.names.read(a.name)})
 
     def renewed(self, walk, found, dataset):
         """Attributes that are no scalars, or were none, and hold something else than as the pass before began."""

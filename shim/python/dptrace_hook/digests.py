@@ -171,7 +171,8 @@ class Digests:
                 numbers += [indices[k] for k, _ in part]
             ring.put(ring.DIGEST, b"".join(
                 [_DIGEST.pack(fetches.loader, fetches.number, fetches.worker, batch & 0xFFFFFFFF, fetches.fetch, n, indices is not None),
-                 struct.pack("<%dq" % len(numbers), *numbers), bytes([d[0] for _, d in part])] + [d[1] for _, d in part] + [d[2] for _, d in part]))
+                 struct.pack("<%dq" % len(numbers), *numbers), bytes([d[0] for _, d in part])] + [d[1] for _, d in part]
+                 + [d[2] for _, d in part]))
 
 
 def indices_of(asked, n):

@@ -26,7 +26,8 @@ _SEQUENCES = (list, tuple, deque, set, frozenset)
 _ITERATORS = (map, filter, zip, enumerate, reversed)
 _CODE_FREE = (types.BuiltinFunctionType, types.CodeType, types.MappingProxyType)
 # Packages whose code is not searched; objects of their classes are (Subset, ConcatDataset, Compose, ...).
-_LIBRARIES = {"torch", "numpy", "builtins", "torchvision", "torchaudio", "torchdata", "PIL", "cv2", "scipy", "pandas", "pyarrow", "dptrace_hook"}
+_LIBRARIES = {"torch", "numpy", "builtins", "torchvision", "torchaudio", "torchdata", "PIL", "cv2", "scipy", "pandas", "pyarrow",
+              "dptrace_hook"}
 _BARREN = {"logging", "threading", "_thread", "multiprocessing", "asyncio", "weakref", "re", "_io", "ctypes"}  # instances lead nowhere
 _STDLIB = os.path.dirname(os.__file__) + os.sep
 
@@ -82,7 +83,7 @@ _library = {}
 
 
 def library(module):
-    """True for modules of Python, of torch and the like."""
+    """Reports whether a module is Python's, torch's or the like."""
     if type(module) is not str:
         return True
     top = module.partition(".")[0]
@@ -150,8 +151,8 @@ class Walk:
         full = name(cls).lower()
         if issubclass(cls, self.torch_data.Sampler) or ".datapipes." in full or "shuffl" in full or "sampler" in full:
             return "order"
-        if role == "dataset" and cls not in _DICTS + _SEQUENCES and not issubclass(cls, self.torch_data.Dataset) and any("__call__" in k.__dict__ for k in cls.__mro__):
-            return "transform"
+        if role == "dataset" and cls not in _DICTS + _SEQUENCES and not issubclass(cls, self.torch_data.Dataset):
+            return "transform" if any("__call__" in k.__dict__ for k in cls.__mro__) else role
         return role
 
     def run(self):
@@ -282,7 +283,8 @@ class Walk:
             return
         if type(namespace[n]) is types.ModuleType or (library(module) and not library_exempt(module)):
             return
-        self.add(namespace[n], "%s.%s" % ("__main__" if module == "__mp_main__" else module, n), "module", sys.modules.get(module), n, namespace, n)
+        self.add(namespace[n], "%s.%s" % ("__main__" if module == "__mp_main__" else module, n), "module", sys.modules.get(module), n,
+                 namespace, n)
 
     def package(self, module):
         top = module.partition(".")[0] if type(module) is str else ""

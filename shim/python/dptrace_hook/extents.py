@@ -127,7 +127,8 @@ def together(extents):
     groups = {}
     for e in extents:
         groups.setdefault(re.sub(r"\[\d+\]", "[*]", e.path), []).append(e)
-    merged = [Extent(path, group[0].cls, sum(e.items for e in group), sum((e.key for e in group), ()), _joined(group), sum(e.count for e in group),
+    merged = [Extent(path, group[0].cls, sum(e.items for e in group), sum((e.key for e in group), ()), _joined(group),
+                     sum(e.count for e in group),
                      sum(e.plateau for e in group) if all(e.plateau for e in group) else 0) for path, group in groups.items()]
     return sorted(merged, key=lambda e: -e.items)
 

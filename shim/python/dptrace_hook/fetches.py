@@ -155,7 +155,8 @@ def leave(fetches, fetcher, t0, t1):
         fetches.digests.fetch(t1 - t0 - fetches.digest_ns, fetches.samples)
     worker = fetches.serving
     if worker is None:
-        ring.put(ring.FETCH, _FETCH.pack(fetches.loader, fetches.number, -1, number, number, 0, c0 - t0, collate_ns, 0, fetches.samples), t0)
+        ring.put(ring.FETCH, _FETCH.pack(fetches.loader, fetches.number, -1, number, number, 0, c0 - t0, collate_ns, 0, fetches.samples),
+                 t0)
         open_files.main().look()
     else:
         worker.done = (fetches, t0, c0 - t0, collate_ns)
@@ -165,7 +166,8 @@ def handed_over(worker, batch):
     """Right before the batch of the last fetch goes to the queue: after it, its feeder thread wants the interpreter."""
     fetches, t0, fetch_ns, collate_ns = worker.done
     worker.done = None
-    ring.put(ring.FETCH, _FETCH.pack(0, fetches.number, fetches.worker, batch, fetches.fetch, max(t0 - worker.t_put, 0), fetch_ns, collate_ns, worker.put_ns, fetches.samples), t0)
+    ring.put(ring.FETCH, _FETCH.pack(0, fetches.number, fetches.worker, batch, fetches.fetch, max(t0 - worker.t_put, 0), fetch_ns,
+                                     collate_ns, worker.put_ns, fetches.samples), t0)
 
 
 def failed(fetches, raised, asked):

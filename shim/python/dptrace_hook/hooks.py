@@ -81,7 +81,8 @@ def multiprocessing_iterator(cls):
     many = iterators.MultiProcessing
     for name, make in (("__init__", around(many.init)), ("_reset", around(many.reset)), ("_try_put_index", many.try_put_index),
                        ("_try_get_data", many.try_get_data), ("_next_data", iterators.next_data(-2, many.tell)),
-                       ("_mark_worker_as_unavailable", around(many.mark_worker_as_unavailable)), ("_shutdown_workers", around(many.shutdown_workers))):
+                       ("_mark_worker_as_unavailable", around(many.mark_worker_as_unavailable)),
+                       ("_shutdown_workers", around(many.shutdown_workers))):
         wrap(cls, name, make)
 
 

@@ -58,7 +58,8 @@ class Extents:
             self.rows(number, worker, when)
         except Exception as e:
             worker.extents = None
-            unreadable = type(e) in (FileNotFoundError, PermissionError) and e.filename == _PAGEMAP  # as in some sandboxes: no error of ours
+            # as in some sandboxes: no error of ours
+            unreadable = type(e) in (FileNotFoundError, PermissionError) and e.filename == _PAGEMAP
             if not unreadable and guard.theirs(e):
                 raise
 

@@ -104,7 +104,8 @@ class Ring:
                     at = 0
             at += _AFTER
             number = self.number
-            self.map[at:at + need] = _RECORD.pack(need + pad, kind, pad, t or mono(), get_ident() & 0xFFFFFFFF, number & 0xFFFFFFFF) + payload
+            self.map[at:at + need] = _RECORD.pack(need + pad, kind, pad, t or mono(), get_ident() & 0xFFFFFFFF,
+                                                  number & 0xFFFFFFFF) + payload
             self.number = number + 1
             self.head = self.words[_HEAD] = self.head + need + pad  # last: only now it exists
         finally:

@@ -158,7 +158,8 @@ def _number(found, reader, obj):
     number = _NUMBERS.get(key)
     if number is None:
         number = _NUMBERS[key] = len(_NUMBERS)
-        ring.put_json(ring.SLOT, {"slot": number, "path": found.path, "kind": reader.kind, "class": discover.name(type(obj)), "owner": found.owner,
+        ring.put_json(ring.SLOT, {"slot": number, "path": found.path, "kind": reader.kind, "class": discover.name(type(obj)),
+                                  "owner": found.owner,
                                   "role": found.role, "attr": found.attr, "source": found.source, "first": found.first, "last": found.last})
     return number
 

@@ -62,7 +62,8 @@ class HookTest(unittest.TestCase):
         os.mkdir(self.work)
         os.mkdir(self.hook)
         shutil.copy(os.path.join(PYTHON, "sitecustomize.py"), self.hook)
-        shutil.copytree(os.path.join(PYTHON, "dptrace_hook"), os.path.join(self.hook, "dptrace_hook"), ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(os.path.join(PYTHON, "dptrace_hook"), os.path.join(self.hook, "dptrace_hook"),
+                        ignore=shutil.ignore_patterns("__pycache__"))
         self.session(spool=self.spool)
 
     def session(self, **more):

@@ -115,7 +115,8 @@ class Uncaught(HookTest):
         found = [(r, e) for r in self.rings() for e in r.of("exception") if e.stage == "exit"]
         for ring, e in found:
             self.assertEqual((e.loader, e.pass_, e.worker, e.sample), (0, 0, -1, -1))
-            self.assertEqual((ring.records[-1].record, ring.flags), ("exception", layouts.FLAG_ENDED), "it must be there before the ring is closed")
+            self.assertEqual((ring.records[-1].record, ring.flags), ("exception", layouts.FLAG_ENDED),
+                             "it must be there before the ring is closed")
         return [e for _, e in found]
 
     def test_what_ended_the_program(self):

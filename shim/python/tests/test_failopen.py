@@ -19,11 +19,14 @@ TRAIN = """
 
 class FailOpen(HookTest):
     def test_every_part_of_the_hook_may_fail(self):
-        broken = {"slots": ("Slots.begin", "Slots.look", "Slots.search"), "iterators": ("delivered", "put_indices", "pass_begins", "ended", "where_made"),
-                  "fetches": ("enter", "leave", "attach", "shadow"), "discover": ("Walk.roots",), "rng": ("reader",), "steps": ("_switch",), "ring": ("Ring.put",),
+        broken = {"slots": ("Slots.begin", "Slots.look", "Slots.search"),
+                  "iterators": ("delivered", "put_indices", "pass_begins", "ended", "where_made"),
+                  "fetches": ("enter", "leave", "attach", "shadow"), "discover": ("Walk.roots",), "rng": ("reader",),
+                  "steps": ("_switch",), "ring": ("Ring.put",),
                   "forks": ("_under_multiprocessing",), "hooks": ("wrap",), "failures": ("write", "uncaught"),
                   "identity": ("sampling", "_whole", "paths"), "attributes": ("at_iter", "at_fetch"), "dist": ("rank_known",),
-                  "extents": ("sample",), "addresses": ("members", "segments"), "pagemap": ("Extents.rows",), "worker_exits": ("asked",), "pickles": ("size",),
+                  "extents": ("sample",), "addresses": ("members", "segments"), "pagemap": ("Extents.rows",), "worker_exits": ("asked",),
+                  "pickles": ("size",),
                   "digests": ("Digests.take", "Budget.fetch"), "sample": ("bind",), "open_files": ("Files.find",)}
         plain = self.run_program(TRAIN, hooked=False)
         self.assertEqual(plain[0], 0, plain[2])
@@ -32,7 +35,8 @@ class FailOpen(HookTest):
             path = os.path.join(everything, module + ".py")
             with open(path) as f:
                 whole = f.read()
-            self.change(module, "def _planted(*args, **kwargs):\n    raise ValueError('planted')\n\n\n" + "".join(n + " = _planted\n" for n in names))
+            self.change(module, "def _planted(*args, **kwargs):\n    raise ValueError('planted')\n\n\n"
+                        + "".join(n + " = _planted\n" for n in names))
             for name in names:
                 self.assertIn("def %s(" % name.split(".")[-1], whole, "%s.%s is not there to be broken" % (module, name))
             hooked = self.run_program(TRAIN)

@@ -16,7 +16,8 @@ class Told(Noise):
             s = self.rng.bit_generator.state
             m = np.random.get_state()
             r = random.getstate()[1]
-            f.write("%d %d %s %d %s %d\\n" % (i, s["state"]["state"], m[1][1:5].tobytes().hex(), m[2], np.array(r[1:5], dtype="<u4").tobytes().hex(), r[-1]))
+            f.write("%d %d %s %d %s %d\\n" % (i, s["state"]["state"], m[1][1:5].tobytes().hex(), m[2],
+                    np.array(r[1:5], dtype="<u4").tobytes().hex(), r[-1]))
         return x, i
 
 def pick(samples):
@@ -32,7 +33,8 @@ orders = []
 if __name__ == "__main__":
     how = sys.argv[1] if len(sys.argv) > 1 else HOW
     torch.manual_seed(1); random.seed(1); np.random.seed(1)
-    options = {} if how == "none" else {"num_workers": 2, "multiprocessing_context": "fork" if how == "persistent" else how, "persistent_workers": how == "persistent"}
+    options = {} if how == "none" else {"num_workers": 2, "multiprocessing_context": "fork" if how == "persistent" else how,
+            "persistent_workers": how == "persistent"}
     fit(Both(Told(), batch_size=4, shuffle=True, collate_fn=pick, **options))
     import json
     print(json.dumps(orders))
@@ -123,7 +125,8 @@ class Records(HookTest):
         self.assertEqual(loader.start_method, {"none": "", "persistent": "fork"}.get(how, how))
         self.assertTrue(loader.file.endswith("main.py"))
         self.assertIn("fit(Both(", open(loader.file).read().splitlines()[loader.line - 1])
-        self.assertEqual([(p.pass_, p.phase, getattr(p, "end", "")) for p in main.of("pass")], [(0, "begin", ""), (0, "end", "exhausted"), (1, "begin", ""), (1, "end", "exhausted")])
+        self.assertEqual([(p.pass_, p.phase, getattr(p, "end", "")) for p in main.of("pass")],
+                         [(0, "begin", ""), (0, "end", "exhausted"), (1, "begin", ""), (1, "end", "exhausted")])
         self.assertEqual([p.delivered for p in main.of("pass") if p.phase == "end"], [6, 6])
         puts = sorted(main.of("put"), key=lambda p: (p.pass_, p.batch))
         self.assertEqual([p.indices for p in puts], orders)
@@ -156,7 +159,8 @@ class Records(HookTest):
         """Fetches, and the states around them as the program saw them."""
         fetches = ring.of("fetch")
         each = 6 if worker == -1 else 3
-        self.assertEqual([(f.pass_, f.fetch, f.worker, f.samples) for f in fetches], [(p, n, worker, 4) for p in range(passes) for n in range(each)])
+        self.assertEqual([(f.pass_, f.fetch, f.worker, f.samples) for f in fetches],
+                         [(p, n, worker, 4) for p in range(passes) for n in range(each)])
         slots = {s.slot: s for s in ring.of("slot")}
         names = {s.path: n for n, s in slots.items()}
         self.assertLessEqual({"numpy", "random", "torch", "dataset.rng"}, set(names))
@@ -197,7 +201,8 @@ class Records(HookTest):
             from torchdata.stateful_dataloader import StatefulDataLoader
             if __name__ == "__main__":
                 for workers in (2, 0):
-                    fit(StatefulDataLoader(Noise(), batch_size=4, num_workers=workers, **({"multiprocessing_context": "fork"} if workers else {})))
+                    fit(StatefulDataLoader(Noise(), batch_size=4, num_workers=workers,
+                            **({"multiprocessing_context": "fork"} if workers else {})))
             """
         code, out, err = self.run_program(program)
         self.assertEqual(code, 0, err)
@@ -214,7 +219,8 @@ class Records(HookTest):
             import os, sys
             os.makedirs("some-packages/accelerate")
             with open("some-packages/accelerate/__init__.py", "w") as f:
-                f.write("from torch.utils.data import DataLoader\\ndef prepare(loader):\\n    return DataLoader(loader.dataset, batch_size=4)\\n")
+                f.write("from torch.utils.data import DataLoader\\n"
+                        "def prepare(loader):\\n    return DataLoader(loader.dataset, batch_size=4)\\n")
             sys.path.insert(0, "some-packages")
             import accelerate
             fit(accelerate.prepare(DataLoader(Noise())), 1)
@@ -375,5 +381,6 @@ class OpenCV(HookTest):
         for ring in self.rings():
             if any(w.phase == "ready" for w in ring.of("worker")):
                 slot, = [s.slot for s in ring.of("slot") if s.path == "cv2"]
-                states = [(s.when, int.from_bytes(s.raw[:8], "little"), int.from_bytes(s.raw[8:], "little")) for s in ring.of("state") if s.slot == slot]
+                states = [(s.when, int.from_bytes(s.raw[:8], "little"), int.from_bytes(s.raw[8:], "little")) for s in ring.of("state")
+                          if s.slot == slot]
                 self.assertEqual(states, [("begin", 7, 0), ("after", 7, 128)])
