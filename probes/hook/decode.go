@@ -65,7 +65,8 @@ func decode(rec record, h traces.Head) (row any, ok bool) {
 func blank(kind uint16, h traces.Head) any {
 	switch kind {
 	case typeLoader:
-		return &traces.Loader{Head: h, Length: -1, BatchSize: -1, Prefetch: -1, SamplerEpoch: -1, SamplerRank: -1, SamplerReplicas: -1, SamplerSeed: -1}
+		return &traces.Loader{Head: h, Length: -1, BatchSize: -1, Prefetch: -1, SamplerEpoch: -1, SamplerRank: -1, SamplerReplicas: -1,
+			SamplerSeed: -1}
 	case typePass:
 		return &traces.Pass{Head: h, SamplerEpoch: -1}
 	case typeWorker:
