@@ -475,11 +475,11 @@ type Meta struct {
 // Lost is what could not be recorded: the count since the last such row.
 type Lost struct {
 	Head
-	// hook (its ring was full), writer (the trace could not be written), hook-error (our code failed and stood aside),
+	// hook (its ring was full, or it has given up), writer (the trace could not be written), hook-error (our code failed and stood aside),
 	// kernel (a map or ring of the eBPF programs was full)
 	Source string `col:"source"`
 	Table  string `col:"table"`  // "" not known
-	Count  uint64 `col:"count"`  // rows, or records of the hook
+	Count  uint64 `col:"count"`  // rows, or records of the hook; 0 unknown
 	Reason string `col:"reason"` // as text
 }
 

@@ -10,7 +10,7 @@ _ANY = {"getattr", "__dict__", "vars", "__getattribute__", "attrgetter", "eval",
 _HOLDERS = (staticmethod, classmethod)
 
 
-class Named:
+class Names:
     """The names in the code of a fetch: of the methods that a fetcher calls, and of methods and functions named there."""
 
     def __init__(self, classes, functions, dataset):

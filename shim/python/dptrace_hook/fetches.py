@@ -1,13 +1,12 @@
 """What happens inside a fetch, in a worker or (num_workers=0) in the main process."""
-import struct
 import sys
 from _thread import _local, get_ident
 
-from . import attributes, digests, failures, guard, opened, private, ring, slots
+from . import attributes, digests, failures, guard, layouts, open_files, pagemap, ring, slots
 from .ring import mono
 
-_FETCH = struct.Struct("<IIiIIqqqqi")
-MEASURED = 1  # of every eight windows, the one in which our own time is taken
+_FETCH = layouts.packed(layouts.FETCH_FIELDS)
+MEASURED = 1  # of every eight fetches, the one in which our own time is taken
 
 
 class Here(_local):
@@ -30,22 +29,22 @@ class Worker:
         self.batch = -1  # given with the last index
         self.t_put = ring.mono()  # when the last batch was handed over
         self.put_ns = 0  # how long that took
-        self.done = None  # the window whose batch is not handed over yet
-        self.windows = 0  # fetches of this pass so far
-        self.extents = private.of_parent(here.inherited)
+        self.done = None  # the fetch whose batch is not handed over yet
+        self.fetches = 0  # fetches of this pass so far
+        self.extents = pagemap.of_parent(here.inherited)
         self.persistent, self.told = False, None  # attributes.Told
         self.budget = None  # digests.Budget
-        self.opened = opened.Files(-1)
+        self.files = open_files.Files(-1)
 
 
-class Window:
-    """The state of one fetcher's windows: kept in the fetcher, gone with it."""
+class Fetches:
+    """What is known of one fetcher's fetches: kept in the fetcher, gone with it."""
 
     def __init__(self, loader, number, worker, serving, dataset, collate):
         self.loader, self.number, self.worker = loader, number, worker
         self.serving = serving  # the Worker; None in the main process
-        self.live = serving is None  # the training loop runs between the windows
-        self.window = -1
+        self.live = serving is None  # the training loop runs between the fetches
+        self.fetch = -1  # number of the last one
         self.t_fetch = self.t_collate = self.t_collated = 0
         self.asked = None  # of this fetch: the index, or the list of them
         self.digest_ns = 0
@@ -56,44 +55,44 @@ class Window:
 
 
 def attach(fetcher, box, dataset, collate):
-    """A fetcher was made: after worker_init_fn, before the first index. The window goes to its collate's box too."""
+    """A fetcher was made: after worker_init_fn, before the first index. Its Fetches go to its collate's box too."""
     worker, single = here.worker, here.single
     if worker is not None:
         if worker.extents is not None:
             worker.extents.begin(worker)
         worker.passes += 1
-        window = Window(0, worker.passes, worker.number, worker, dataset, collate)
+        fetches = Fetches(0, worker.passes, worker.number, worker, dataset, collate)
         if worker.passes == 0:
             torch = sys.modules["torch"]
             ring.put_json(ring.WORKER, {"phase": "ready", "worker": worker.number, "pid": ring.ring.pid, "seed": torch.initial_seed()})
     elif single is not None:
-        window = Window(single[0], single[1], -1, None, dataset, collate)
+        fetches = Fetches(single[0], single[1], -1, None, dataset, collate)
     else:
         return
-    window.batched = fetcher.__dict__.get("auto_collation") is not False
-    window.digests = digests.of_pass(window.loader, worker)
-    fetcher.__dict__["_dptrace"] = window
-    box.append(window)
-    window.slots.begin()
-    attributes.at_fetch(window, dataset, collate)
+    fetches.batched = fetcher.__dict__.get("auto_collation") is not False
+    fetches.digests = digests.of_pass(fetches.loader, worker)
+    fetcher.__dict__["_dptrace"] = fetches
+    box.append(fetches)
+    fetches.slots.begin()
+    attributes.at_fetch(fetches, dataset, collate)
 
 
 def timed(box, collate):
-    """The collate function with a clock before and after it. It knows the window by a box, not the fetcher: the fetcher
+    """The collate function with a clock before and after it. It knows the fetches by a box, not the fetcher: the fetcher
     holds it, and a cycle would keep the user's dataset alive until the collector runs."""
     def collated(data):
-        window = box[0] if box else None
-        if window is None:
+        fetches = box[0] if box else None
+        if fetches is None:
             return collate(data)
-        window.samples = len(data) if type(data) is list or (window.batched and type(data) is tuple) else 1
-        window.t_collate = t = mono()
-        if window.digests is not None:
-            window.digests.look(window, data, t)
-            window.digest_ns = mono() - t
+        fetches.samples = len(data) if type(data) is list or (fetches.batched and type(data) is tuple) else 1
+        fetches.t_collate = t = mono()
+        if fetches.digests is not None:
+            fetches.digests.look(fetches, data, t)
+            fetches.digest_ns = mono() - t
         here.stage = "collate"
         result = collate(data)
         here.stage = "fetch"
-        window.t_collated = mono()
+        fetches.t_collated = mono()
         return result
     return collated
 
@@ -102,30 +101,30 @@ def fetch(original):
     """Around the fetch of either fetcher."""
     def wrapper(fetcher, *args, **kwargs):
         t_in = mono()
-        window = fetcher.__dict__.get("_dptrace")
-        if window is None or guard.off:
+        fetches = fetcher.__dict__.get("_dptrace")
+        if fetches is None or guard.off:
             return original(fetcher, *args, **kwargs)
         try:
-            enter(window)
+            enter(fetches)
         except Exception as e:
             if guard.theirs(e):
                 raise
-        window.asked = args[0] if args else ()
-        window.t_fetch = t0 = mono()
+        fetches.asked = args[0] if args else ()
+        fetches.t_fetch = t0 = mono()
         try:
             data = original(fetcher, *args, **kwargs)
         except BaseException as raised:
             try:
-                failed(window, raised, window.asked)
+                failed(fetches, raised, fetches.asked)
             except Exception as e:
                 if guard.theirs(e):
                     raise
             raise
         t1 = mono()
         try:
-            leave(window, fetcher, t0, t1)
+            leave(fetches, fetcher, t0, t1)
             ring.ring.calls += 1
-            if window.window & 7 == MEASURED:
+            if fetches.fetch & 7 == MEASURED:
                 ring.ring.cost(t0 - t_in + mono() - t1)
         except Exception as e:
             if guard.theirs(e):
@@ -134,48 +133,50 @@ def fetch(original):
     return wrapper
 
 
-def enter(window):
-    window.window += 1
-    if window.serving is not None:
-        window.serving.windows += 1
-    window.t_collate = window.t_collated = window.digest_ns = 0
+def enter(fetches):
+    fetches.fetch += 1
+    if fetches.serving is not None:
+        fetches.serving.fetches += 1
+    fetches.t_collate = fetches.t_collated = fetches.digest_ns = 0
     here.stage = "fetch"
-    if window.live:
-        window.slots.before(window.window)
+    if fetches.live:
+        fetches.slots.before(fetches.fetch)
 
 
-def leave(window, fetcher, t0, t1):
-    number = window.window
-    window.slots.after(number, t1 - t0)
+def leave(fetches, fetcher, t0, t1):
+    number = fetches.fetch
+    fetches.slots.after(number, t1 - t0)
     if number in slots.SEARCH_AFTER:
-        window.slots.search(fetcher.__dict__.get("dataset_iter"), number)
-    window.asked = None
-    c0, c1 = window.t_collate or t1, window.t_collated or t1
-    collate_ns = max(c1 - c0 - window.digest_ns, 0)
-    if window.digests is not None:
-        window.digests.fetch(t1 - t0 - window.digest_ns, window.samples)
-    worker = window.serving
+        fetches.slots.search(fetcher.__dict__.get("dataset_iter"), number)
+    fetches.asked = None
+    c0, c1 = fetches.t_collate or t1, fetches.t_collated or t1
+    collate_ns = max(c1 - c0 - fetches.digest_ns, 0)
+    if fetches.digests is not None:
+        fetches.digests.fetch(t1 - t0 - fetches.digest_ns, fetches.samples)
+    worker = fetches.serving
     if worker is None:
-        ring.put(ring.FETCH, _FETCH.pack(window.loader, window.number, -1, number, number, 0, c0 - t0, collate_ns, 0, window.samples), t0)
-        opened.main().look()
+        ring.put(ring.FETCH, _FETCH.pack(fetches.loader, fetches.number, -1, number, number, 0, c0 - t0, collate_ns, 0, fetches.samples),
+                 t0)
+        open_files.main().look()
     else:
-        worker.done = (window, t0, c0 - t0, collate_ns)
+        worker.done = (fetches, t0, c0 - t0, collate_ns)
 
 
 def handed_over(worker, batch):
-    """Right before the batch of the last window goes to the queue: after it, its feeder thread wants the interpreter."""
-    window, t0, fetch_ns, collate_ns = worker.done
+    """Right before the batch of the last fetch goes to the queue: after it, its feeder thread wants the interpreter."""
+    fetches, t0, fetch_ns, collate_ns = worker.done
     worker.done = None
-    ring.put(ring.FETCH, _FETCH.pack(0, window.number, window.worker, batch, window.window, max(t0 - worker.t_put, 0), fetch_ns, collate_ns, worker.put_ns, window.samples), t0)
+    ring.put(ring.FETCH, _FETCH.pack(0, fetches.number, fetches.worker, batch, fetches.fetch, max(t0 - worker.t_put, 0), fetch_ns,
+                                     collate_ns, worker.put_ns, fetches.samples), t0)
 
 
-def failed(window, raised, asked):
+def failed(fetches, raised, asked):
     if isinstance(raised, StopIteration):
-        if window.batched:
-            failures.leftover(raised, window.loader, window.number, window.worker, asked)
+        if fetches.batched:
+            failures.leftover(raised, fetches.loader, fetches.number, fetches.worker, asked)
         return
-    batch = window.window if window.serving is None else window.serving.batch
-    failures.write(raised, window.loader, window.number, window.worker, batch, here.stage, asked)
+    batch = fetches.fetch if fetches.serving is None else fetches.serving.batch
+    failures.write(raised, fetches.loader, fetches.number, fetches.worker, batch, here.stage, asked)
 
 
 def serve(original, *args, **kwargs):
@@ -223,7 +224,7 @@ def shadow(worker, index_queue, data_queue):
         try:
             if worker.extents is not None:
                 worker.extents.look(worker)
-            worker.opened.look()
+            worker.files.look()
         except Exception as e:
             if guard.theirs(e):
                 raise
@@ -236,7 +237,7 @@ def shadow(worker, index_queue, data_queue):
         t0 = mono()
         try:
             if worker.done is not None and get_ident() == me:
-                measured = worker.done[0].window & 7 == MEASURED
+                measured = worker.done[0].fetch & 7 == MEASURED
                 handed_over(worker, worker.batch)
                 if measured:
                     ring.ring.cost(mono() - t0)

@@ -5,11 +5,13 @@ import time
 
 from .ring import mono
 
-DYING_NS = 50 * 10**6  # to wait for dying workers, when the training loop gets an error anyway
+# To wait for workers that the kernel is about to end, when the training loop gets an error anyway: a few ms, but on a busy
+# machine. DataLoader waits for them itself, for 5 s, as it shuts down.
+DYING_NS = 2 * 10**9
 _EXITING = 0x4  # PF_EXITING of Linux' include/linux/sched.h, in field 9 of /proc/PID/stat
 
 
-def of(process):
+def asked(process):
     """no: the worker has ended by itself, or is about to; yes: it lives, and is about to be asked; "": nobody knows."""
     popen = process.__dict__.get("_popen")
     if popen is None:
@@ -48,11 +50,11 @@ def died(iterator):
     found, deadline = [], mono() + DYING_NS
     for i in sorted(iterator.__dict__.get("_dptrace_alive", ())):
         process = iterator._workers[i]
-        if of(process) != "no":
+        if asked(process) != "no":
             continue
         note(iterator, i)
         code = status(process)
-        while code is None and mono() < deadline:
+        while code is None and process._popen.method != "forkserver" and mono() < deadline:  # not our child: nobody will know
             time.sleep(0.001)
             code = status(process)
         if code is not None:
@@ -64,4 +66,4 @@ def note(iterator, number):
     """Before the first request to worker `number` to end; later ones change nothing."""
     d = iterator.__dict__
     if number in d.get("_dptrace_alive", ()):
-        d["_dptrace_asked"].setdefault(number, of(iterator._workers[number]))
+        d["_dptrace_asked"].setdefault(number, asked(iterator._workers[number]))

@@ -26,27 +26,27 @@ class Extents:
         self.parent, self.numbers, self.segments = inherited.pid, inherited.numbers, inherited.segments
         self.since = mono()
         self.spent = self.last = 0  # ns, in all and by the last look
-        self.next = 1  # the window after which to look again
-        self.looked = self.asked = 0  # windows at the last look, at the last question
+        self.next = 1  # the fetch after which to look again
+        self.looked = self.asked = 0  # fetches at the last look, at the last question
 
     def begin(self, worker):
         """A fetcher is about to be made: persistent workers make one for each pass. The pass before it has ended."""
         if worker.passes >= 0:
             self.write(worker.passes, worker, "end")
-        worker.windows = 0
+        worker.fetches = 0
         self.next, self.looked, self.asked = 1, 0, 0
         self.write(worker.passes + 1, worker, "begin")
 
     def look(self, worker):
-        """The worker is about to wait: after windows 1, 2, 4, 8 and so on, and where nothing came while it waited."""
-        windows = worker.windows
-        idle, self.asked = windows == self.asked and windows > self.looked, windows
-        if windows < self.next and not idle:
+        """The worker is about to wait: after fetches 1, 2, 4, 8 and so on, and where nothing came while it waited."""
+        fetches = worker.fetches
+        idle, self.asked = fetches == self.asked and fetches > self.looked, fetches
+        if fetches < self.next and not idle:
             return
         if (self.spent + self.last) * _SHARE > mono() - self.since:  # too soon for what it costs
-            self.next = max(self.next, windows + (windows >> 3) + 1)
+            self.next = max(self.next, fetches + (fetches >> 3) + 1)
             return
-        self.next = 2 * windows
+        self.next = 2 * fetches
         self.write(worker.passes, worker, "window")
 
     def end(self, worker):
@@ -58,19 +58,20 @@ class Extents:
             self.rows(number, worker, when)
         except Exception as e:
             worker.extents = None
-            unreadable = type(e) in (FileNotFoundError, PermissionError) and e.filename == _PAGEMAP  # as in some sandboxes: no error of ours
+            # as in some sandboxes: no error of ours
+            unreadable = type(e) in (FileNotFoundError, PermissionError) and e.filename == _PAGEMAP
             if not unreadable and guard.theirs(e):
                 raise
 
     def rows(self, number, worker, when):
         t0 = mono()
-        self.looked = worker.windows
+        self.looked = worker.fetches
         found = self.read()
         self.last = mono() - t0
         self.spent += self.last
         ring.ring.hook_ns += self.last
         for extent, (present, private) in zip([0] + self.numbers, found):
-            ring.put_json(ring.PRIVATE, {"pass": number, "worker": worker.number, "window": worker.windows, "when": when, "extent": extent,
+            ring.put_json(ring.PRIVATE, {"pass": number, "worker": worker.number, "fetch": worker.fetches, "when": when, "extent": extent,
                                          "parent": self.parent, "present": present, "private": private, "dur_ns": self.last}, t0)
 
     def read(self):
