@@ -56,8 +56,9 @@ type Loader struct {
 
 // Evidence is one fact, and the rows of the trace that it rests on.
 type Evidence struct {
-	Text string `json:"text"`
-	Refs []Ref  `json:"refs"`
+	Text   string `json:"text"`
+	Refs   []Ref  `json:"refs"`
+	Detail bool   `json:"detail,omitempty"` // only a program can use it: text shows it with -v
 }
 
 // Ref is one row of the trace.

@@ -29,18 +29,24 @@ func play(t *testing.T, budget int64, l Loader, passes ...Pass) (*draws.Streams,
 // resolve reads a run; drop leaves rows out.
 func resolve(t *testing.T, budget int64, run *traces.Run, drop func(*traces.RngState) bool) (*draws.Streams, []*draws.Draws) {
 	t.Helper()
-	b, s := timeline.NewBuilder(), draws.New(budget)
+	b, c := timeline.NewBuilder(), draws.New(budget)
 	if err := run.Each(nil, func(batch traces.Batch) error {
 		if rows, ok := batch.Rows.([]traces.RngState); ok && drop != nil {
 			batch.Rows = slices.DeleteFunc(slices.Clone(rows), func(r traces.RngState) bool { return drop(&r) })
 		}
 		b.Add(batch)
-		s.Add(batch)
+		c.Add(batch)
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
-	return s, s.Draws(b.Build(&collect.Evidence{Run: &traces.Run{}}))
+	built := b.Build(&collect.Evidence{Run: &traces.Run{}})
+	s := c.Resolve(built)
+	var drawn []*draws.Draws
+	for _, l := range built.Loaders {
+		drawn = append(drawn, s.Of(l)...)
+	}
+	return s, drawn
 }
 
 func one(g func(pass, worker int) *Gen) func(pass, worker int) []*Gen {
@@ -67,7 +73,7 @@ func TestCounts(t *testing.T) {
 				t.Fatalf("%s: %d draws", name, len(drawn))
 			}
 			for _, d := range drawn {
-				if d.Words != int64(7*n) || d.Drew != 7 || d.Windows != 7 || d.Late || len(d.Spans) != 1 || !d.Data() {
+				if d.Words != int64(7*n) || d.Drew != 7 || d.Fetches != 7 || d.AtLeast || len(d.Spans) != 1 || !d.Data() {
 					t.Errorf("%s, %d a fetch: %+v", name, n, *d)
 				}
 			}
@@ -131,7 +137,7 @@ func TestSeededAgain(t *testing.T) {
 				}
 				g[0].Draw(8)
 			}}, Train)
-		if d := drawn[0]; d.Words != 88 || d.Reseeded != 1 || !d.Late || !d.Data() || len(d.Spans) != 2 || d.Spans[0].Stream == d.Spans[1].Stream {
+		if d := drawn[0]; d.Words != 88 || d.Reseeded != 1 || !d.AtLeast || !d.Data() || len(d.Spans) != 2 || d.Spans[0].Stream == d.Spans[1].Stream {
 			t.Errorf("%s, once: %+v", name, d)
 		}
 	}
@@ -180,7 +186,7 @@ func TestLostRows(t *testing.T) {
 		r.Process(-1, 0).Open(Loader{Workers: 1, Batches: 8, Slots: []Slot{slot}, Fetch: draw(30), Start: one(func(int, int) *Gen { return seed(1) })}).Pass(Train)
 		r.Seal()
 		_, drawn := resolve(t, draws.DefaultBudget, r.Open(t), func(r *traces.RngState) bool { return r.Seq == 4 || r.Seq == 5 })
-		if d := drawn[0]; d.Words != 5*30 || d.Gaps != 1 || len(d.Spans) != 2 {
+		if d := drawn[0]; d.Words != 5*30 || d.NearLost != 1 || len(d.Spans) != 2 {
 			t.Errorf("%s: %+v", name, d)
 		}
 	}
@@ -202,8 +208,8 @@ func TestOutputs(t *testing.T) {
 				t.Errorf("%s after %d words: %x, want %x", name, skip, got, want)
 			}
 		}
-		if s.Replay(drawn[0].Slot, x.Stream, x.From) == "" {
-			t.Errorf("%s: nothing to replay", name)
+		if state, words := s.Origin(x.Stream, x.From); state == nil || words < 0 {
+			t.Errorf("%s: %v and %d words to it", name, state, words)
 		}
 	}
 }
