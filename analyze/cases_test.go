@@ -143,6 +143,10 @@ var programs = []program{
 	}}, false), map[string]string{"workers": "not-applicable no workers", "epochs": "clean", "ranks": "proven"}},
 	{"ranks without a group", twoRanks("", Loader{Workers: 2, Slots: []Slot{torchRNG}, Fetch: draw(20), Start: seeded(MT, apart)}, false),
 		map[string]string{"ranks": "likely"}},
+	{"ranks in a group of the program's own", twoRanks("group", Loader{Workers: 2, Slots: []Slot{torchRNG}, Fetch: draw(20), Start: seeded(MT, apart)}, false),
+		map[string]string{"ranks": "cannot-tell ranks draw the same numbers, and the program made process groups"}},
+	{"ranks in a group of the program's own, seeded apart", twoRanks("group", Loader{Workers: 2, Slots: []Slot{torchRNG}, Fetch: draw(20), Start: seeded(MT, apart)}, true),
+		map[string]string{"ranks": "clean"}},
 	{"ranks apart: tensor parallel", func(r *Run) {
 		for rank := range 2 {
 			p := r.Process(rank, 2)

@@ -270,6 +270,13 @@ var scenes = []struct {
 		s.Add(1, traces.Exit{ExitCode: -1, Signal: 2, Source: "wait"})
 		s.End("130")
 	}, "clean", ""},
+	{"Ctrl-C, hook tier, and the program ends well", "hook", func(s *scene) {
+		s.Add(1, traces.Exception{Loader: 1, Worker: -2, Stage: "next", Sample: -1, Type: "KeyboardInterrupt"})
+		s.exit(0, 1, "no")
+		s.exit(1, -2, "no")
+		s.Add(1, traces.Exit{Source: "wait"})
+		s.End("0")
+	}, "clean", ""},
 	{"SIGTERM to the job, which goes on to save", "kernel", func(s *scene) {
 		for _, proc := range []uint32{1, 2, 3} {
 			s.Add(proc, traces.Signal{Signal: 15, SenderPid: 7, SenderComm: "slurmstepd"})

@@ -168,7 +168,10 @@ func TestBudget(t *testing.T) {
 	if unfollowed != 5 || words != 15*6240 {
 		t.Errorf("%d words, %d fetches not followed", words, unfollowed)
 	}
-	if s, drawn := play(t, 202, l, Train); s.Exhausted || drawn[0].Unfollowed+drawn[1].Unfollowed > 0 {
+	if gap := s.Gap(timeline.Ranks{drawn[0].Worker.Pass.Loader}); gap != "so much was drawn that 5 fetches were left out of the comparison" {
+		t.Errorf("gap %q", gap)
+	}
+	if s, drawn := play(t, 202, l, Train); s.Exhausted || s.Gap(nil) != "" || drawn[0].Unfollowed+drawn[1].Unfollowed > 0 {
 		t.Error("202 blocks were not enough for 200")
 	}
 	// Equal generators are stepped once.
@@ -185,10 +188,22 @@ func TestLostRows(t *testing.T) {
 		r := NewRun(t)
 		r.Process(-1, 0).Open(Loader{Workers: 1, Batches: 8, Slots: []Slot{slot}, Fetch: draw(30), Start: one(func(int, int) *Gen { return seed(1) })}).Pass(Train)
 		r.Seal()
-		_, drawn := resolve(t, draws.DefaultBudget, r.Open(t), func(r *traces.RngState) bool { return r.Seq == 4 || r.Seq == 5 })
+		s, drawn := resolve(t, draws.DefaultBudget, r.Open(t), func(r *traces.RngState) bool { return r.Seq == 4 || r.Seq == 5 })
 		if d := drawn[0]; d.Words != 5*30 || d.NearLost != 1 || len(d.Spans) != 2 {
 			t.Errorf("%s: %+v", name, d)
 		}
+		if gap := s.Gap(nil); gap != "records were lost next to 1 fetches" {
+			t.Errorf("%s: gap %q", name, gap)
+		}
+	}
+}
+
+// TestNameless: a state of a generator whose row is lost is a gap of all loaders.
+func TestNameless(t *testing.T) {
+	c := draws.New(draws.DefaultBudget)
+	c.Add(traces.Batch{Part: &traces.Part{}, Rows: []traces.RngState{{Slot: 7, When: "after"}}})
+	if gap := c.Resolve(&timeline.Timeline{}).Gap(timeline.Ranks{}); gap != "1 states are of generators whose names were lost" {
+		t.Errorf("gap %q", gap)
 	}
 }
 
