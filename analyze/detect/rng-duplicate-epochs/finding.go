@@ -64,13 +64,14 @@ func why(l *timeline.Loader, hits []*redraw.Hit) []string {
 	case a.Number < 0:
 		out = append(out, fmt.Sprintf("The main process draws them, and before pass %d its generator was put back.", b.Pass.Number))
 	case a.Number != b.Number:
-		out = append(out, fmt.Sprintf("Another worker, the same stream: worker %d of pass %d got what worker %d of pass %d had, as happens with seed + epoch + worker.",
-			b.Number, b.Pass.Number, a.Number, a.Pass.Number))
+		out = append(out, fmt.Sprintf("Another worker, the same stream: worker %d of pass %d got what worker %d of pass %d had, "+
+			"as happens with seed + epoch + worker.", b.Number, b.Pass.Number, a.Number, a.Pass.Number))
 	case a.Pass.Seeded && b.Pass.Seeded && a.Pass.BaseSeed == b.Pass.BaseSeed:
-		out = append(out, fmt.Sprintf("PyTorch seeded the workers of both passes from the same base seed (%d): its generator was seeded anew in between.",
-			a.Pass.BaseSeed))
+		out = append(out, fmt.Sprintf("PyTorch seeded the workers of both passes from the same base seed (%d): "+
+			"its generator was seeded anew in between.", a.Pass.BaseSeed))
 	case hits[0].Slot.Role != "global" && a.Process != b.Process:
-		out = append(out, "The workers of each pass are new processes, and each gets a copy of this generator from the main process, where it has not moved.")
+		out = append(out, "The workers of each pass are new processes, and each gets a copy of this generator from the main process, "+
+			"where it has not moved.")
 	}
 	if init := l.First().WorkerInit; init != "" && hits[0].Slot.Role == "global" && a.Process != b.Process {
 		out = append(out, "PyTorch seeds this generator anew for each pass; after worker_init_fn ("+init+") it was the same as before.")

@@ -63,7 +63,8 @@ func (c *comparison) status(hits []*redraw.Hit, together bool) detect.Verdict {
 	case c.sameSamples > 0:
 		return detect.CannotTell("the ranks got the same samples, which makes equal numbers the lesser trouble (shard-duplicate-ranks)")
 	case c.undecided > 0 && len(hits) == 0:
-		return detect.CannotTell("ranks draw the same numbers, and the program made process groups or a mesh of its own, which may put them into one replica")
+		return detect.CannotTell("ranks draw the same numbers, and the program made process groups or a mesh of its own, " +
+			"which may put them into one replica")
 	case c.Streams > 0:
 		return detect.Clean(c.Comparison.Reason(hits))
 	}
@@ -125,7 +126,8 @@ func (c *comparison) certainty(a, b *draws.Draws) finding.Certainty {
 // othersMissing reports whether the program has ranks that are not in the trace.
 func (c *comparison) othersMissing() bool {
 	first := c.First().Process
-	return first.WorldSize > 1 && !slices.ContainsFunc(c.Processes, func(p *timeline.Process) bool { return p.Rank >= 0 && p.Rank != first.Rank })
+	other := func(p *timeline.Process) bool { return p.Rank >= 0 && p.Rank != first.Rank }
+	return first.WorldSize > 1 && !slices.ContainsFunc(c.Processes, other)
 }
 
 // distinct counts the ranks that are known to have the loader.

@@ -89,7 +89,8 @@ func why(l *timeline.Loader, hits []*redraw.Hit) []string {
 	if init := l.First().WorkerInit; globals && init != "" {
 		out = append(out, "PyTorch seeds this generator differently in each worker; after worker_init_fn ("+init+") it was the same in several.")
 	} else if globals && oldTorch(l.Process.Torch) && strings.Contains(redraw.Names(hits), "np.random") {
-		out = append(out, "PyTorch before 1.9 (here "+l.Process.Torch+") does not seed NumPy in its workers: they inherit the state of the main process.")
+		out = append(out, "PyTorch before 1.9 (here "+l.Process.Torch+") does not seed NumPy in its workers: "+
+			"they inherit the state of the main process.")
 	}
 	return out
 }

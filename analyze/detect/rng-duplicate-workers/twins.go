@@ -36,11 +36,12 @@ func twin(p *redraw.Pair) finding.Finding {
 	both := []string{p.First.Slot.Name(), p.Second.Slot.Name()}
 	slices.Sort(both)
 	same := redraw.Outputs(p.First.Slot, p.Words)
+	text := fmt.Sprintf("In %s, %s outputs are the same.", redraw.Who(p.First, p.Second), same)
 	return finding.Finding{
 		Certainty: finding.Note,
 		Title:     words.List(both) + " give each worker the same random numbers",
 		Loader:    finding.Loader{At: p.First.Worker.Pass.Loader.At()},
-		Evidence:  []finding.Evidence{{Text: fmt.Sprintf("In %s, %s outputs are the same.", redraw.Who(p.First, p.Second), same), Refs: redraw.Refs(p)}},
+		Evidence:  []finding.Evidence{{Text: text, Refs: redraw.Refs(p)}},
 		Cost:      same + " numbers were drawn from both",
 		Fix:       "Seed them differently, if they are not meant to agree.",
 		Verify:    "Record again: the note is gone.",

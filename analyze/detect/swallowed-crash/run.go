@@ -95,4 +95,6 @@ func torchsOwn(p *timeline.Process) bool {
 	return slices.ContainsFunc(helpers, func(name string) bool { return strings.Contains(p.Cmdline, name) })
 }
 
-var helpers = []string{"torch/_inductor/compile_worker", "multiprocessing.resource_tracker", "multiprocessing.forkserver", "torch_shm_manager"}
+var helpers = []string{
+	"torch/_inductor/compile_worker", "multiprocessing.resource_tracker", "multiprocessing.forkserver", "torch_shm_manager",
+}

@@ -24,7 +24,8 @@ func (o *outcome) fix(d *death, c cause) string {
 	case sigbusShm:
 		prefetch := max(int(l.Prefetch), 2)
 		n := int(l.NumWorkers)
-		return fmt.Sprintf("# /dev/shm must hold (num_workers x prefetch_factor + 1) batches: here (%d x %d + 1) = %d.\n", n, prefetch, n*prefetch+1) +
+		return fmt.Sprintf("# /dev/shm must hold (num_workers x prefetch_factor + 1) batches: here (%d x %d + 1) = %d.\n",
+			n, prefetch, n*prefetch+1) +
 			"docker run --shm-size=8g ...      # compose: shm_size: 8gb; Kubernetes: an emptyDir with medium: Memory at /dev/shm\n" +
 			"# Where it cannot be raised: fewer batches at once, smaller ones, or uint8 in place of float32 until they are on the GPU.\n" +
 			fmt.Sprintf("DataLoader(..., num_workers=%d, prefetch_factor=%d)", max(n/2, 1), max(prefetch/2, 1))
@@ -45,8 +46,8 @@ func (o *outcome) fix(d *death, c cause) string {
 		if who == "" {
 			return fetchAgain(d)
 		}
-		return fmt.Sprintf("Keep `%s` from signalling pid %d. To stop the training from there, signal the main process (pid %d): it shuts its workers down.",
-			who, d.Worker.Pid, d.Worker.Loader.Process.Pid)
+		return fmt.Sprintf("Keep `%s` from signalling pid %d. "+
+			"To stop the training from there, signal the main process (pid %d): it shuts its workers down.", who, d.Worker.Pid, d.Worker.Loader.Process.Pid)
 	case exited:
 		if c.where != "" {
 			return "At " + c.where + ": raise an Exception that says what is wrong. torch hands it to the training loop, with its traceback."

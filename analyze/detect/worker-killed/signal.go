@@ -31,8 +31,8 @@ func (o *outcome) fault(d *death) cause {
 		c.say("Its access to %s at %s found no page left in the file system of that mapping (SIGBUS, code %d).", what, at, f.SiCode)
 	case f.Signal == timeline.SIGBUS && f.Mapping == "file":
 		c.kind, c.where, c.short = sigbusFile, f.MappingPath, "SIGBUS in "+what+", which is not shared memory"
-		c.say("Its access to %s at %s lies behind the end of the file (it became shorter than its mapping), or the file system could not read it "+
-			"(SIGBUS, code %d). /dev/shm has no part in it.", what, at, f.SiCode)
+		c.say("Its access to %s at %s lies behind the end of the file (it became shorter than its mapping), "+
+			"or the file system could not read it (SIGBUS, code %d). /dev/shm has no part in it.", what, at, f.SiCode)
 	case f.Signal == timeline.SIGBUS:
 		c.kind = sigbus
 		c.say("It accessed %s at %s (SIGBUS, code %d).", what, at, f.SiCode)
