@@ -88,7 +88,7 @@ func (r *run) toldToEnd(p *timeline.Process) bool {
 	}
 	for i := range p.Signals {
 		for j := range r.target.Signals {
-			if one(&p.Signals[i], &r.target.Signals[j]) {
+			if sameSignal(&p.Signals[i], &r.target.Signals[j]) {
 				return true
 			}
 		}
@@ -96,9 +96,9 @@ func (r *run) toldToEnd(p *timeline.Process) bool {
 	return false
 }
 
-// one reports whether two processes got one signal, from one sender or from the
-// terminal.
-func one(a, b *traces.Signal) bool {
+// sameSignal reports whether two processes got one signal, from one sender or from
+// the terminal.
+func sameSignal(a, b *traces.Signal) bool {
 	if a.Signal != b.Signal || max(a.TsNS, b.TsNS)-min(a.TsNS, b.TsNS) > together {
 		return false
 	}
