@@ -70,7 +70,7 @@ var programs = []program{
 	// The bugs.
 	{"object copied into each worker of each pass", train(Loader{Workers: 2, Slots: []Slot{datasetRNG}, Fetch: draw(37),
 		Start: same(func() *Gen { return PCG(17) })}, Train, Train, Train),
-		map[string]string{"workers": "proven", "epochs": "proven", "ranks": "cannot-tell one rank"}},
+		map[string]string{"workers": "proven", "epochs": "proven", "ranks": "not-applicable one rank"}},
 	{"object, persistent workers", train(Loader{Workers: 2, Persistent: true, Slots: []Slot{datasetRNG}, Fetch: draw(37),
 		Start: same(func() *Gen { return PCG(17) })}, Train, Train),
 		map[string]string{"workers": "proven", "epochs": "clean"}},
@@ -119,7 +119,7 @@ var programs = []program{
 	{"made by the first fetch with a constant seed", train(Loader{Workers: 2, Slots: []Slot{ownRNG}, Found: []int{0}, Fetch: draw(50), Batches: 5,
 		Start: same(func() *Gen { return MT(1) })}, Train), map[string]string{"workers": "proven"}},
 	{"main process seeds again for each epoch", train(Loader{Slots: []Slot{numpyRNG}, Fetch: draw(20), Start: same(func() *Gen { return MT(1) })}, Train, Train),
-		map[string]string{"workers": "cannot-tell no workers", "epochs": "proven"}},
+		map[string]string{"workers": "not-applicable no workers", "epochs": "proven"}},
 	{"role unknown: no optimizer anywhere", train(Loader{Workers: 2, Slots: []Slot{datasetRNG}, Fetch: draw(20), Start: same(func() *Gen { return PCG(1) })}, Pass{}, Pass{}),
 		map[string]string{"workers": "proven", "epochs": "likely"}},
 	{"IterableDataset, a transform", train(Loader{Workers: 2, Iterable: true, Slots: []Slot{datasetRNG}, Fetch: draw(20), Start: same(func() *Gen { return PCG(1) })}, Train, Train),
@@ -140,9 +140,13 @@ var programs = []program{
 			return nil
 		}
 		return []*Gen{PCG(30)}
-	}}, false), map[string]string{"workers": "cannot-tell no workers", "epochs": "clean", "ranks": "proven"}},
+	}}, false), map[string]string{"workers": "not-applicable no workers", "epochs": "clean", "ranks": "proven"}},
 	{"ranks without a group", twoRanks("", Loader{Workers: 2, Slots: []Slot{torchRNG}, Fetch: draw(20), Start: seeded(MT, apart)}, false),
 		map[string]string{"ranks": "likely"}},
+	{"ranks in a group of the program's own", twoRanks("group", Loader{Workers: 2, Slots: []Slot{torchRNG}, Fetch: draw(20), Start: seeded(MT, apart)}, false),
+		map[string]string{"ranks": "cannot-tell ranks draw the same numbers, and the program made process groups"}},
+	{"ranks in a group of the program's own, seeded apart", twoRanks("group", Loader{Workers: 2, Slots: []Slot{torchRNG}, Fetch: draw(20), Start: seeded(MT, apart)}, true),
+		map[string]string{"ranks": "clean"}},
 	{"ranks apart: tensor parallel", func(r *Run) {
 		for rank := range 2 {
 			p := r.Process(rank, 2)
@@ -150,7 +154,23 @@ var programs = []program{
 			p.Open(Loader{Workers: 2, Slots: []Slot{torchRNG}, Fetch: draw(20), Start: seeded(MT, apart)}).Pass(Train)
 		}
 		r.Seal()
-	}, map[string]string{"ranks": "cannot-tell no two ranks"}},
+	}, map[string]string{"ranks": "not-applicable no two ranks"}},
+	{"ranks that are not in the groups that they record", func(r *Run) {
+		var open []*Opened
+		for rank := range 2 {
+			p := r.Process(rank, 4)
+			p.Group("ddp", 2, 3)
+			open = append(open, p.Open(Loader{Workers: 2, Slots: []Slot{torchRNG}, Fetch: draw(20), Start: seeded(MT, apart)}))
+		}
+		for _, o := range open {
+			o.Pass(Train)
+		}
+		r.Seal()
+	}, map[string]string{"ranks": "likely"}},
+	{"one rank of several was recorded", func(r *Run) {
+		r.Process(1, 4).Open(Loader{Workers: 2, Slots: []Slot{torchRNG}, Fetch: draw(20), Start: seeded(MT, apart)}).Pass(Train)
+		r.Seal()
+	}, map[string]string{"workers": "clean", "ranks": "cannot-tell of 4 ranks one was recorded"}},
 	{"ranks that got the same samples", twoRanks("ddp", Loader{Workers: 2, Slots: []Slot{torchRNG}, Fetch: draw(20), Start: seeded(MT, apart),
 		Indices: func(_, batch int) []int64 { return []int64{int64(batch), 99} }}, false),
 		map[string]string{"ranks": "note cannot-tell the ranks got the same samples"}},
@@ -249,7 +269,7 @@ var programs = []program{
 		}}, Train, Train),
 		map[string]string{"workers": "note", "epochs": "clean"}},
 	{"one worker", train(Loader{Workers: 1, Slots: []Slot{torchRNG}, Fetch: draw(9), Start: seeded(MT, apart)}, Train, Train),
-		map[string]string{"workers": "cannot-tell one worker", "epochs": "clean"}},
+		map[string]string{"workers": "not-applicable one worker", "epochs": "clean"}},
 
 	// Gaps.
 	{"clean, but records were lost", train(Loader{Workers: 2, Slots: []Slot{numpyRNG}, Fetch: draw(9), Start: seeded(MT, apart)}, Train, Pass{Optimizer: 1, LostRows: true}),

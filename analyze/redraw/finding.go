@@ -6,51 +6,45 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dptrace/dptrace/analyze/words"
-
 	"github.com/dptrace/dptrace/analyze/evidence/draws"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/reseed"
 	"github.com/dptrace/dptrace/analyze/rng"
 	"github.com/dptrace/dptrace/analyze/timeline"
+	"github.com/dptrace/dptrace/analyze/words"
 )
 
-// Text is what a rule says in its own words.
-type Text struct {
+// Wording is what a rule says in its own words.
+type Wording struct {
 	Title, Cost, NotABugIf string
 	Why                    []string // further evidence: what made the numbers equal
 }
 
 // Report is everything that one finding is made from.
 type Report struct {
-	Rule, DP string
-	Scope    reseed.Scope
-	Timeline *timeline.Timeline
-	Streams  *draws.Streams
-	Group    *Group
-	Hits     []*Hit
+	Scope   reseed.Scope
+	Loader  *timeline.Loader // on its first rank
+	Streams *draws.Streams
+	Hits    []*Hit // the surest first; not empty
 }
 
 // described is how many generators are described one by one.
 const described = 4
 
 // Finding writes the finding.
-func (r *Report) Finding(text Text) finding.Finding {
-	loader := r.Group.Loaders[0]
-	f := finding.Finding{Rule: r.Rule, DP: r.DP, Certainty: Best(r.Hits), Title: text.Title, Cost: text.Cost, NotABugIf: text.NotABugIf, Proof: "hook",
-		Loader: finding.Loader{ID: r.Group.ID, At: loader.At(), Role: string(r.Group.Loaders.Role())}}
+func (r *Report) Finding(w Wording) finding.Finding {
+	f := finding.Finding{Certainty: Best(r.Hits), Title: w.Title, Cost: w.Cost, Fix: r.fix(), NotABugIf: w.NotABugIf}
 	for i, h := range r.Hits {
 		if i == described && len(r.Hits) > described+1 {
-			f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("%d more generators: %s", len(r.Hits)-i, words.List(names(r.Hits[i:])))})
+			text := fmt.Sprintf("%d more generators: %s", len(r.Hits)-i, words.List(names(r.Hits[i:])))
+			f.Evidence = append(f.Evidence, finding.Evidence{Text: text})
 			break
 		}
 		f.Evidence = append(f.Evidence, r.describe(h)...)
 	}
-	for _, why := range text.Why {
+	for _, why := range w.Why {
 		f.Evidence = append(f.Evidence, finding.Evidence{Text: why})
 	}
-	f.Fix = r.fix()
-	f.Verify = r.Timeline.Verify(r.Rule)
 	return f
 }
 
@@ -83,7 +77,7 @@ func (r *Report) describe(h *Hit) []finding.Evidence {
 		about += ", made at " + at
 	}
 	count, unseen := words.Number(p.Words/width), ""
-	if p.First.Late && p.Second.Late {
+	if p.First.AtLeast && p.Second.AtLeast {
 		count, unseen = "≥ "+count, " (the first state was not seen)"
 	}
 	text := fmt.Sprintf("%s (%s): %s and %s drew the same %s outputs of %d bits%s",
@@ -98,15 +92,14 @@ func (r *Report) describe(h *Hit) []finding.Evidence {
 		text += ", beginning with " + words.List(hex)
 	}
 	list := []finding.Evidence{{Text: text + ".", Refs: Refs(p)}}
-	if replay := r.Streams.Replay(h.Slot, p.Piece.Stream, p.Piece.From); replay != "" {
-		list = append(list, finding.Evidence{Text: "To see them by hand: " + replay + "."})
-	}
-	return list
+	state, at := r.Streams.Origin(p.Piece.Stream, p.Piece.From)
+	return append(list, replay(h.Slot, state, at)...)
 }
 
 // short is a class without the module's inner parts: numpy.random._generator.Generator is numpy's Generator.
 func short(class string) string {
-	if i := strings.LastIndexByte(class, '.'); i >= 0 && (strings.HasPrefix(class, "numpy.") || strings.HasPrefix(class, "torch.") || strings.HasPrefix(class, "_random.")) {
+	theirs := strings.HasPrefix(class, "numpy.") || strings.HasPrefix(class, "torch.") || strings.HasPrefix(class, "_random.")
+	if i := strings.LastIndexByte(class, '.'); i >= 0 && theirs {
 		return strings.TrimPrefix(class[:strings.IndexByte(class, '.')]+class[i:], "_")
 	}
 	return class
@@ -124,15 +117,15 @@ func madeAt(d *draws.Draws) string {
 // to find it.
 func Who(d, other *draws.Draws) string {
 	w := d.Worker
-	words := fmt.Sprintf("worker %d", w.Number)
+	text := fmt.Sprintf("worker %d", w.Number)
 	if w.Number < 0 {
-		words = "the main process"
+		text = "the main process"
 	}
-	words += fmt.Sprintf(" in pass %d", w.Pass.Number)
+	text += fmt.Sprintf(" in pass %d", w.Pass.Number)
 	if a, b := w.Pass.Loader.Rank(), other.Worker.Pass.Loader.Rank(); a != b || a > 0 {
-		words += fmt.Sprintf(" of rank %d", a)
+		text += fmt.Sprintf(" of rank %d", a)
 	}
-	return words
+	return text
 }
 
 // Refs are the states around what a pair shares.
@@ -153,13 +146,11 @@ func refs(d *draws.Draws, piece draws.Shared) []finding.Ref {
 
 // fix for all generators of the report at once.
 func (r *Report) fix() string {
-	l := r.Group.Loaders[0]
-	o := l.First()
-	c := reseed.Case{Scope: r.Scope, At: l.At(), Main: o.NumWorkers <= 0, Init: o.WorkerInit, Generator: o.Generator}
-	c.SameBase = true
+	l := r.Loader.First()
+	c := reseed.Case{Scope: r.Scope, At: r.Loader.At(), Main: l.NumWorkers <= 0, Init: l.WorkerInit, Generator: l.Generator, SameBase: true}
 	for i, h := range r.Hits {
 		first := h.Pairs[0].First
-		t := reseed.Target{Slot: h.Slot, Seed: i, Made: first.Made, At: madeAt(first)}
+		t := reseed.Target{Slot: h.Slot, Seed: i, MadeLater: first.MadeLater, At: madeAt(first)}
 		for j, earlier := range r.Hits[:i] {
 			if alike(earlier, h) {
 				t.Seed = c.Targets[j].Seed
@@ -178,7 +169,7 @@ func (r *Report) fix() string {
 // alike reports whether two generators give one worker the same numbers.
 func alike(a, b *Hit) bool {
 	first := a.Pairs[0].First
-	for _, d := range b.All {
+	for _, d := range b.Compared {
 		if d.Worker == first.Worker {
 			var c draws.IntervalSet
 			c.Add(first)
@@ -186,27 +177,6 @@ func alike(a, b *Hit) bool {
 		}
 	}
 	return false
-}
-
-// Totals of the draws of some hits, in raw outputs.
-func Totals(hits []*Hit) Tally {
-	var t Tally
-	for _, h := range hits {
-		n := Count(h.All, rng.Width(h.Slot.Kind))
-		t.Made += n.Made
-		t.Distinct += n.Distinct
-		t.AtLeast = t.AtLeast || n.AtLeast
-	}
-	return t
-}
-
-// Variety says how many of the draws were distinct.
-func (t Tally) Variety() string {
-	least := ""
-	if t.AtLeast {
-		least = "≥ "
-	}
-	return fmt.Sprintf("%s%s distinct of %s%s", least, words.Number(t.Distinct), least, words.Number(t.Made))
 }
 
 // RanksOf lists the ranks whose loaders took part in some hits; nil if they are

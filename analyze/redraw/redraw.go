@@ -1,70 +1,20 @@
-// Package redraw is what the three rules about random numbers that are
-// drawn twice have in common: which draws may be compared at all, and how
-// what they share becomes one finding for a loader.
+// Package redraw is what the three rules about random numbers that are drawn
+// twice have in common: how draws that must differ are compared, and how what
+// they share becomes one finding.
 package redraw
 
 import (
 	"cmp"
 	"fmt"
-	"iter"
+	"maps"
 	"slices"
 
 	"github.com/dptrace/dptrace/analyze/evidence/draws"
 	"github.com/dptrace/dptrace/analyze/finding"
-	"github.com/dptrace/dptrace/analyze/rng"
-	"github.com/dptrace/dptrace/analyze/timeline"
-	"github.com/dptrace/dptrace/analyze/words"
 )
 
-// MinWords is how much two intervals must share: 64 bits.
-const MinWords = 2
-
-// Group is one loader on all ranks that have it.
-type Group struct {
-	ID      int
-	Loaders timeline.Ranks
-	Draws   map[*timeline.Loader][]*draws.Draws
-}
-
-// Groups sorts draws by loader.
-func Groups(t *timeline.Timeline, drawn []*draws.Draws) []*Group {
-	var groups []*Group
-	byID := map[int]*Group{}
-	for _, ranks := range t.ByLoader() {
-		g := &Group{ID: ranks.ID(), Loaders: ranks, Draws: map[*timeline.Loader][]*draws.Draws{}}
-		groups = append(groups, g)
-		byID[g.ID] = g
-	}
-	for _, d := range drawn {
-		l := d.Worker.Pass.Loader
-		g := byID[l.ID]
-		g.Draws[l] = append(g.Draws[l], d)
-	}
-	for _, g := range groups {
-		for _, list := range g.Draws {
-			slices.SortStableFunc(list, func(a, b *draws.Draws) int {
-				return cmp.Or(cmp.Compare(a.Worker.Pass.Number, b.Worker.Pass.Number), cmp.Compare(a.Worker.Number, b.Worker.Number))
-			})
-		}
-	}
-	return groups
-}
-
-// Key is what makes two draws comparable: one generator, as the program names
-// it. Equal streams in different generators are never a finding.
-type Key struct{ Path, Kind string }
-
-// KeyOf the generator of d.
-func KeyOf(d *draws.Draws) Key { return Key{d.Slot.Path, d.Slot.Kind} }
-
-// BySlot sorts draws by generator.
-func BySlot(drawn []*draws.Draws) map[Key][]*draws.Draws {
-	m := map[Key][]*draws.Draws{}
-	for _, d := range drawn {
-		m[KeyOf(d)] = append(m[KeyOf(d)], d)
-	}
-	return m
-}
+// minWords is how much two draws must share: 64 bits.
+const minWords = 2
 
 // Pair is two draws of the same numbers.
 type Pair struct {
@@ -74,66 +24,119 @@ type Pair struct {
 	Certainty     finding.Certainty
 }
 
+// Judge says how sure it is that two draws of the same numbers are a bug; 0: they
+// are none.
+type Judge func(first, second *draws.Draws) finding.Certainty
+
+// Pairs compares each of some draws with all before it.
+func Pairs(drawn []*draws.Draws, judge Judge) (pairs []*Pair) {
+	var before draws.IntervalSet
+	known := map[[2]*draws.Draws]*Pair{}
+	for _, d := range drawn {
+		for _, s := range before.Add(d) {
+			k := [2]*draws.Draws{s.First, s.Second}
+			if known[k] == nil {
+				known[k] = &Pair{First: s.First, Second: s.Second, Piece: s}
+				pairs = append(pairs, known[k])
+			}
+			known[k].Words += s.To - s.From
+		}
+	}
+	return slices.DeleteFunc(pairs, func(p *Pair) bool {
+		if p.Words >= minWords {
+			p.Certainty = judge(p.First, p.Second)
+		}
+		return p.Certainty == 0
+	})
+}
+
 // Hit is one generator whose numbers were drawn twice.
 type Hit struct {
 	Slot      *draws.Slot
 	Certainty finding.Certainty
-	Pairs     []*Pair
-	All       []*draws.Draws // of this generator, that were compared
+	Pairs     []*Pair        // the surest
+	Compared  []*draws.Draws // of this generator
 }
 
-// Hits collects pairs by generator.
-type Hits struct {
-	byKey map[Key]*Hit
-	pairs map[[2]*draws.Draws]*Pair
+// Comparison compares draws of one loader that must differ, and keeps those that
+// do not.
+type Comparison struct {
+	Judge   Judge
+	Streams int // how many were compared with one of another party
+	Parties int // how many drew from one generator, at most
+
+	hits     map[Key]*Hit
+	compared map[Key][]*draws.Draws
 }
 
-// Add takes pieces that were drawn twice; judge says how sure it is that a pair
-// is a bug, 0 if it is none.
-func (h *Hits) Add(shared []draws.Shared, judge func(first, second *draws.Draws) finding.Certainty) {
-	if h.byKey == nil {
-		h.byKey, h.pairs = map[Key]*Hit{}, map[[2]*draws.Draws]*Pair{}
+// Key is what makes two draws comparable: one generator, as the program names
+// it. Equal streams in different generators are never a finding.
+type Key struct{ Path, Kind string }
+
+// KeyOf the generator of d.
+func KeyOf(d *draws.Draws) Key { return Key{d.Slot.Path, d.Slot.Kind} }
+
+// Among compares some draws, generator by generator. party is whose a draw is:
+// that of a worker, a pass, a rank. Draws in a few fetches only (retries, a cache)
+// are compared with each other, for no more than a note.
+func (c *Comparison) Among(drawn []*draws.Draws, party func(*draws.Draws) any) {
+	if c.hits == nil {
+		c.hits, c.compared = map[Key]*Hit{}, map[Key][]*draws.Draws{}
 	}
-	for _, s := range shared {
-		k := [2]*draws.Draws{s.First, s.Second}
-		p := h.pairs[k]
-		if p == nil {
-			p = &Pair{First: s.First, Second: s.Second, Piece: s, Certainty: judge(s.First, s.Second)}
-			h.pairs[k] = p
-			if p.Certainty != 0 {
-				hit := h.byKey[KeyOf(s.First)]
-				if hit == nil {
-					hit = &Hit{Slot: s.First.Slot}
-					h.byKey[KeyOf(s.First)] = hit
-				}
-				hit.Pairs = append(hit.Pairs, p)
+	for key, list := range byKey(drawn) {
+		var data, rare []*draws.Draws
+		parties := map[any]bool{}
+		for _, d := range list {
+			if d.Data() {
+				data = append(data, d)
+				parties[party(d)] = true
+			} else {
+				rare = append(rare, d)
 			}
 		}
-		p.Words += s.To - s.From
+		if c.Parties = max(c.Parties, len(parties)); len(parties) > 1 {
+			c.Streams += len(data)
+		}
+		c.compared[key] = append(c.compared[key], data...)
+		for _, p := range append(Pairs(data, c.Judge), Pairs(rare, c.judgeRare)...) {
+			if c.hits[key] == nil {
+				c.hits[key] = &Hit{Slot: p.First.Slot}
+			}
+			c.hits[key].Pairs = append(c.hits[key].Pairs, p)
+		}
 	}
 }
 
-// List gives the hits that share enough, the surest first. compared has the
-// draws of each generator that took part.
-func (h *Hits) List(compared map[Key][]*draws.Draws) []*Hit {
-	var list []*Hit
-	for k, hit := range h.byKey {
-		hit.Pairs = slices.DeleteFunc(hit.Pairs, func(p *Pair) bool { return p.Words < MinWords })
-		for _, p := range hit.Pairs {
-			hit.Certainty = max(hit.Certainty, p.Certainty)
+// byKey sorts draws by generator.
+func byKey(drawn []*draws.Draws) map[Key][]*draws.Draws {
+	m := map[Key][]*draws.Draws{}
+	for _, d := range drawn {
+		m[KeyOf(d)] = append(m[KeyOf(d)], d)
+	}
+	return m
+}
+
+func (c *Comparison) judgeRare(a, b *draws.Draws) finding.Certainty {
+	if a.Drew == 0 || b.Drew == 0 || a.Reseeded > 0 || b.Reseeded > 0 {
+		return 0
+	}
+	return min(c.Judge(a, b), finding.Note)
+}
+
+// Hits is the generators whose numbers were drawn twice, the surest first.
+func (c *Comparison) Hits() []*Hit {
+	for key, h := range c.hits {
+		for _, p := range h.Pairs {
+			h.Certainty = max(h.Certainty, p.Certainty)
 		}
-		hit.Pairs = slices.DeleteFunc(hit.Pairs, func(p *Pair) bool { return p.Certainty < hit.Certainty })
-		if hit.All = compared[k]; len(hit.All) == 0 { // only rare draws, which are not compared for more than a note
-			hit.All = hit.drawn()
-		}
-		if len(hit.Pairs) > 0 {
-			list = append(list, hit)
+		h.Pairs = slices.DeleteFunc(h.Pairs, func(p *Pair) bool { return p.Certainty < h.Certainty })
+		if h.Compared = c.compared[key]; len(h.Compared) == 0 { // only rare draws
+			h.Compared = h.drawn()
 		}
 	}
-	slices.SortFunc(list, func(a, b *Hit) int {
+	return slices.SortedFunc(maps.Values(c.hits), func(a, b *Hit) int {
 		return cmp.Or(-cmp.Compare(a.Certainty, b.Certainty), cmp.Compare(a.Slot.Path, b.Slot.Path), cmp.Compare(a.Slot.Kind, b.Slot.Kind))
 	})
-	return list
 }
 
 // drawn is the draws of the hit's pairs, each once, by pass.
@@ -158,52 +161,13 @@ func Best(hits []*Hit) finding.Certainty {
 	return hits[0].Certainty
 }
 
-// Tally counts draws in 32-bit words.
-type Tally struct {
-	Made, Distinct int64
-	AtLeast        bool // more may have been drawn than was seen
-}
-
-// Count sums up the raw outputs of some draws of one generator, in its own
-// words of 32 or 64 bits.
-func Count(drawn []*draws.Draws, width int64) Tally {
-	var t Tally
-	var c draws.IntervalSet
-	for _, d := range drawn {
-		c.Add(d)
-		t.Made += d.Words
-		t.AtLeast = t.AtLeast || d.Late || d.Unfollowed > 0 || d.Gaps > 0
+// Reason is what a loader's line says where draws could be compared.
+func (c *Comparison) Reason(hits []*Hit) string {
+	switch {
+	case Best(hits) > finding.Note:
+		return "the same numbers from " + Names(hits)
+	case len(hits) > 0:
+		return "no more than a note on " + Names(hits)
 	}
-	t.Distinct = c.Words()
-	t.Made, t.Distinct = (t.Made+width-1)/width, (t.Distinct+width-1)/width
-	return t
-}
-
-// ByPass sorts draws by pass.
-func ByPass(drawn []*draws.Draws) iter.Seq2[*timeline.Pass, []*draws.Draws] {
-	return func(yield func(*timeline.Pass, []*draws.Draws) bool) {
-		for len(drawn) > 0 { // sorted by pass
-			pass := drawn[0].Worker.Pass
-			n := 1
-			for n < len(drawn) && drawn[n].Worker.Pass == pass {
-				n++
-			}
-			if !yield(pass, drawn[:n]) {
-				return
-			}
-			drawn = drawn[n:]
-		}
-	}
-}
-
-// Outputs is 32-bit words of a hit as a number of the generator's raw outputs.
-func Outputs(h *Hit, drawn int64) string { return words.Number(drawn / rng.Width(h.Slot.Kind)) }
-
-// OldTorch reports whether this PyTorch does not seed NumPy in workers: before 1.9.
-func OldTorch(version string) bool {
-	var major, minor int
-	if n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor); n < 2 {
-		return false
-	}
-	return major < 1 || major == 1 && minor < 9
+	return fmt.Sprintf("%d streams, all distinct", c.Streams)
 }

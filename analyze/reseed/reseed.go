@@ -32,9 +32,9 @@ type Target struct {
 	Slot *draws.Slot
 	// Seed numbers the seeds: targets with equal numbers ran alike within their
 	// worker (image and mask), and shall go on doing so.
-	Seed int
-	Made bool   // it is made after worker_init_fn has run: seed it where it is made
-	At   string // where it is made, file:line; "" unknown
+	Seed      int
+	MadeLater bool   // it is made after worker_init_fn has run: seed it where it is made
+	At        string // where it is made, file:line; "" unknown
 }
 
 // Case is what is to be repaired.
@@ -52,7 +52,7 @@ type Case struct {
 func (c Case) Code() string {
 	var made, seeded []Target
 	for _, t := range c.Targets {
-		if t.Made || unreachable(t.Slot) {
+		if t.MadeLater || unreachable(t.Slot) {
 			made = append(made, t)
 		} else {
 			seeded = append(seeded, t)
@@ -151,8 +151,8 @@ func seed(s *draws.Slot, expr string, number func(bits int) string) (lines []str
 	return []string{"bits = " + bits, "bits.state = type(bits)(" + number(63) + ").state"}, ""
 }
 
-// bitGenerator tells NumPy's Generator and BitGenerators from RandomState and
-// random.Random.
+// bitGenerator reports whether a class is NumPy's Generator or one of its
+// BitGenerators, not RandomState or random.Random.
 func bitGenerator(class string) bool {
 	return strings.HasPrefix(class, "numpy.") && !strings.HasSuffix(class, ".RandomState")
 }
@@ -241,14 +241,16 @@ func seeding(targets []Target, source, dataset, collate string) (body, imports [
 
 // inMain seeds once in the main process of each rank.
 func (c Case) inMain(targets []Target) string {
-	body, imports := seeding(targets, `"%d %d" % (torch.initial_seed(), torch.distributed.get_rank())`, "loader.dataset", "loader.collate_fn")
+	source := `"%d %d" % (torch.initial_seed(), torch.distributed.get_rank())`
+	body, imports := seeding(targets, source, "loader.dataset", "loader.collate_fn")
 	var b strings.Builder
 	fmt.Fprintf(&b, "# once on each rank, before the first pass; loader: the one that %s makes\n", c.At)
 	fmt.Fprintf(&b, "import %s\n", strings.Join(imports, ", "))
 	b.WriteString(strings.Join(body, "\n"))
 	for _, t := range targets {
 		if t.Slot.Path == "torch" && t.Slot.Role == "global" {
-			b.WriteString("  # after the model is made\n# What must agree on all ranks needs a generator of its own. If the sampler at " + c.At + " draws from torch's:\n" +
+			b.WriteString("  # after the model is made\n" +
+				"# What must agree on all ranks needs a generator of its own. If the sampler at " + c.At + " draws from torch's:\n" +
 				"# DataLoader(..., generator=torch.Generator().manual_seed(0))")
 			break
 		}
@@ -279,18 +281,18 @@ func (c Case) whereMade(targets []Target) string {
 		if at == "" {
 			at = "where " + t.Slot.Name() + " is made"
 		}
-		var make string
+		var code string
 		switch {
 		case strings.HasPrefix(t.Slot.Class, "torch."):
-			make = "torch.Generator().manual_seed(torch.randint(2**62, ()).item())"
+			code = "torch.Generator().manual_seed(torch.randint(2**62, ()).item())"
 		case strings.HasSuffix(t.Slot.Class, ".RandomState"):
-			make = "np.random.RandomState(torch.randint(2**32, ()).item())"
+			code = "np.random.RandomState(torch.randint(2**32, ()).item())"
 		case strings.HasPrefix(t.Slot.Class, "numpy."):
-			make = "np.random.default_rng(torch.randint(2**62, ()).item())"
+			code = "np.random.default_rng(torch.randint(2**62, ()).item())"
 		default:
-			make = "random.Random(torch.randint(2**62, ()).item())"
+			code = "random.Random(torch.randint(2**62, ()).item())"
 		}
-		lines = append(lines, fmt.Sprintf("%s = %s  # %s, in place of the seed there", lastName(t.Slot.Path), make, at))
+		lines = append(lines, fmt.Sprintf("%s = %s  # %s, in place of the seed there", lastName(t.Slot.Path), code, at))
 	}
 	if c.Scope != Ranks {
 		lines = append(lines, "# torch's own generator is seeded for each worker and goes on from pass to pass.")
@@ -302,7 +304,8 @@ func (c Case) whereMade(targets []Target) string {
 // seeds the workers.
 func (c Case) baseSeed() string {
 	if c.Generator {
-		return "# The generator that DataLoader(..., generator=...) gets at " + c.At + " is seeded again before each pass, and with it all workers.\n" +
+		return "# The generator that DataLoader(..., generator=...) gets at " + c.At +
+			" is seeded again before each pass, and with it all workers.\n" +
 			"# Make and seed it once, before the first pass."
 	}
 	return "# Seeding torch before each pass seeds all workers alike in each. Give the loader a generator that is made once:\n" +

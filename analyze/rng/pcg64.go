@@ -112,7 +112,8 @@ func (p *PCG) Python() string {
 	if p.DXSM {
 		name = "PCG64DXSM"
 	}
-	return fmt.Sprintf("g = np.random.%s(); g.state = {'bit_generator': '%s', 'state': {'state': %s, 'inc': %s}, 'has_uint32': %d, 'uinteger': %d}",
+	return fmt.Sprintf("g = np.random.%s(); g.state = {'bit_generator': '%s', "+
+		"'state': {'state': %s, 'inc': %s}, 'has_uint32': %d, 'uinteger': %d}",
 		name, name, p.State, p.Inc, p.words(), p.upper)
 }
 

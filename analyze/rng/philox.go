@@ -103,7 +103,8 @@ func (p *Philox) Python() string {
 		}
 		return "np.array([" + s + "], np.uint64)"
 	}
-	return fmt.Sprintf("g = np.random.Philox(); g.state = {'bit_generator': 'Philox', 'state': {'counter': %s, 'key': %s}, 'buffer': %s, 'buffer_pos': %d, 'has_uint32': %d, 'uinteger': %d}",
+	return fmt.Sprintf("g = np.random.Philox(); g.state = {'bit_generator': 'Philox', "+
+		"'state': {'counter': %s, 'key': %s}, 'buffer': %s, 'buffer_pos': %d, 'has_uint32': %d, 'uinteger': %d}",
 		list(p.Counter[:]), list(p.Key[:]), list(p.Buffer[:]), p.Pos, p.words(), p.upper)
 }
 

@@ -75,6 +75,7 @@ func (s *SFC64) Distance(o *SFC64, limit int64) (words, steps int64, ok bool) {
 
 // Python is an expression that makes the same generator in NumPy.
 func (s *SFC64) Python() string {
-	return fmt.Sprintf("g = np.random.SFC64(); g.state = {'bit_generator': 'SFC64', 'state': {'state': np.array([%d, %d, %d, %d], np.uint64)}, 'has_uint32': %d, 'uinteger': %d}",
+	return fmt.Sprintf("g = np.random.SFC64(); g.state = {'bit_generator': 'SFC64', "+
+		"'state': {'state': np.array([%d, %d, %d, %d], np.uint64)}, 'has_uint32': %d, 'uinteger': %d}",
 		s.State[0], s.State[1], s.State[2], s.State[3], s.words(), s.upper)
 }

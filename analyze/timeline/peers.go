@@ -175,8 +175,12 @@ func (t *Timeline) joinPeers() {
 		slices.Sort(set)
 	}
 	for _, p := range t.Processes {
-		if len(p.Peers) > 0 {
-			p.Peers = [][]int64{sets[find(int64(p.Rank))]}
+		if len(p.Peers) == 0 {
+			continue
+		}
+		p.Peers = nil // it may have recorded groups that it is not in itself
+		if set := sets[find(int64(p.Rank))]; len(set) > 0 {
+			p.Peers = [][]int64{set}
 		}
 	}
 }

@@ -1,6 +1,6 @@
 """Two generators with one seed in one object: equal to each other (a note), told apart by worker and pass."""
 # e2e
-#   check: rng-duplicate-workers clean
+#   check: rng-duplicate-workers found
 #   check: rng-duplicate-epochs clean
 import numpy as np
 import torch

@@ -17,22 +17,26 @@ const (
 	patience = int64(time.Minute)
 )
 
+// crashed is one process that ended badly.
+type crashed struct {
+	*timeline.Process
+	certainty finding.Certainty
+	raised    *traces.Exception // that nobody caught; nil: not known
+	retried   *timeline.Process // the same command, run later, that ended well
+	orphan    bool
+}
+
 // verdict says whether a process crashed, and counts it if nobody knows. It is
 // asked only if the command exited with 0.
 func (r *run) verdict(p *timeline.Process) *crashed {
 	c := &crashed{Process: p, raised: uncaught(p)}
-	counted := p.EndKnown() && (p.Exit.Source == "kernel" || p.Exit.Source == "wait")
 	switch {
 	case p.EndKnown() && !p.EndedBadly():
 		return nil
-	case p.Exit == nil && c.raised == nil:
-		if r.t.Kernel(r.part) || strings.Contains(p.Note, "still running") {
-			return nil // it lives on
-		}
-		r.unknown++
-		return nil
 	case !p.EndKnown() && c.raised == nil:
-		r.unknown++
+		if p.Exit != nil || !r.Kernel(r.part) && !strings.Contains(p.Note, "still running") { // else it lives on
+			r.unknown++
+		}
 		return nil
 	case c.raised != nil && c.raised.Type == "KeyboardInterrupt", r.toldToEnd(p), r.outlived(p):
 		return nil
@@ -41,13 +45,23 @@ func (r *run) verdict(p *timeline.Process) *crashed {
 	if c.orphan && p.Fatal() != nil && timeline.BySelf(p, p.Fatal()) {
 		return nil // it ends itself when its parent is gone
 	}
-	c.certainty = finding.Likely
-	if c.again = r.retry(p); c.again != nil {
-		c.certainty = finding.Note
-	} else if counted && !c.orphan && !probe(p) && (trained(p) || !r.anyTrained() && (c.raised != nil || p.Fault() != nil)) {
-		c.certainty = finding.Proven
-	}
+	c.retried = r.retry(p)
+	c.certainty = r.certainty(c)
 	return c
+}
+
+// certainty that a crash is one that somebody should have told of.
+func (r *run) certainty(c *crashed) finding.Certainty {
+	p := c.Process
+	switch counted := p.EndKnown() && (p.Exit.Source == "kernel" || p.Exit.Source == "wait"); {
+	case c.retried != nil:
+		return finding.Note
+	case !counted || c.orphan || probe(p):
+		return finding.Likely
+	case trained(p), !r.anyTrained() && (c.raised != nil || p.Fault() != nil):
+		return finding.Proven
+	}
+	return finding.Likely
 }
 
 // uncaught is the exception that ended a process; nil: none was seen.
@@ -74,17 +88,21 @@ func (r *run) toldToEnd(p *timeline.Process) bool {
 	}
 	for i := range p.Signals {
 		for j := range r.target.Signals {
-			a, b := &p.Signals[i], &r.target.Signals[j]
-			gap := max(a.TsNS, b.TsNS) - min(a.TsNS, b.TsNS)
-			if a.SiCode <= 0 && timeline.Ends(a.Signal) && a.Signal == b.Signal && a.SenderPid == b.SenderPid && gap <= together {
-				return true
-			}
-			if a.SiCode == 128 && b.SiCode == 128 && a.Signal == b.Signal && gap <= together { // from the terminal
+			if sameSignal(&p.Signals[i], &r.target.Signals[j]) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// sameSignal reports whether two processes got one signal, from one sender or from
+// the terminal.
+func sameSignal(a, b *traces.Signal) bool {
+	if a.Signal != b.Signal || max(a.TsNS, b.TsNS)-min(a.TsNS, b.TsNS) > together {
+		return false
+	}
+	return a.SiCode == 128 && b.SiCode == 128 || a.SiCode <= 0 && timeline.Ends(a.Signal) && a.SenderPid == b.SenderPid
 }
 
 // outlived reports whether the process ended after the command: there was nobody
@@ -111,7 +129,8 @@ func (r *run) retry(p *timeline.Process) *timeline.Process {
 		}
 	}
 	for _, q := range r.torch {
-		if q != p && q.Cmdline == p.Cmdline && q.Rank == p.Rank && q.Begin >= end-int64(time.Second) && q.Begin > p.Begin && !q.EndedBadly() && uncaught(q) == nil {
+		later := q.Begin >= end-int64(time.Second) && q.Begin > p.Begin
+		if q != p && later && q.Cmdline == p.Cmdline && q.Rank == p.Rank && !q.EndedBadly() && uncaught(q) == nil {
 			return q
 		}
 	}

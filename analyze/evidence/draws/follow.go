@@ -10,7 +10,7 @@ import (
 // later block; all logs that begin in one block are followed in one go. Blocks
 // that are known whole and passed on the way place their streams on this one.
 type follow struct {
-	*Streams
+	*resolver
 	queue   []fragment
 	pending map[int32][]fragment // of the queue, by block number
 	placed  map[int32]place      // of blocks that are known whole
@@ -56,10 +56,11 @@ const blocksPerMicro = 4
 // maxBlocks bounds one join: about half a second.
 const maxBlocks = 1 << 20
 
-func (s *Streams) followMersenne() {
-	f := &follow{Streams: s, pending: map[int32][]fragment{}, placed: map[int32]place{}, bare: map[rng.ID]int32{}, bySlot: map[[2]string]*tries{}, left: s.budget}
-	s.internAll()
-	s.all(func(part *traces.Part, l *log) {
+func (r *resolver) followMersenne() {
+	f := &follow{resolver: r, pending: map[int32][]fragment{}, placed: map[int32]place{}, bare: map[rng.ID]int32{},
+		bySlot: map[[2]string]*tries{}, left: r.budget}
+	r.internAll()
+	r.all(func(part *traces.Part, l *log) {
 		for n := len(l.mersenne); n > 0 && l.mersenne[n-1].when != after; n-- {
 			l.mersenne = l.mersenne[:n-1] // nothing was drawn in a fetch after it
 		}
@@ -78,8 +79,8 @@ func (s *Streams) followMersenne() {
 			f.step(next.key)
 		}
 	}
-	s.budget = f.left
-	s.all(func(_ *traces.Part, l *log) { l.mersenne = nil })
+	r.budget = f.left
+	r.all(func(_ *traces.Part, l *log) { l.mersenne = nil })
 }
 
 func (f *follow) push(part *traces.Part, l *log, row int) {

@@ -17,21 +17,21 @@ type log struct {
 	others   *wordsLog // states that were joined as they came
 
 	spans      []span
-	drew       int  // windows with an interval, without the first
-	drewFirst  bool // the first window of the pass has one
-	broken     int  // windows whose states do not join, without the first
-	unfollowed int  // windows left out when the budget ended
-	gaps       int  // windows next to rows that are lost
-	windows    int  // highest window seen, plus one
+	drew       int  // fetches with an interval, without the first
+	drewFirst  bool // the first fetch of the pass has one
+	broken     int  // fetches whose states do not join, without the first
+	unfollowed int  // fetches left out when the budget ended
+	gaps       int  // fetches next to rows that are lost
+	fetches    int  // highest fetch seen, plus one
 	late       bool // the state before the first draw was not seen: counts are lower bounds
 	made       bool // the generator was not there when the pass began
 }
 
 // span is raw outputs that were drawn inside of fetches, [from, to) on a stream
-// in 32-bit words. The first window of a pass has a span of its own.
+// in 32-bit words. The first fetch of a pass has a span of its own.
 type span struct {
 	stream        int32
-	first         bool // drawn in the first window of the pass
+	first         bool // drawn in the first fetch of the pass
 	from, to      int64
 	before, after uint32 // seq of the states around it
 }
@@ -60,7 +60,7 @@ func whenOf(s string) when {
 // observation is one row of rng_state without the state.
 type observation struct {
 	seq    uint32
-	window uint32
+	fetch  uint32
 	micros uint32 // in which the change since the state before it happened; saturates
 	when   when
 	gap    bool // rows before it are lost
@@ -80,7 +80,7 @@ func (l *log) elapsed(r *traces.RngState) uint32 {
 // joined says that stepping leads from the state before (row from) to o, over
 // words [a, b) of a stream.
 func (l *log) joined(o observation, stream int32, a, b int64, from uint32) {
-	l.windows = max(l.windows, int(o.window)+1)
+	l.fetches = max(l.fetches, int(o.fetch)+1)
 	if o.when != after || a == b {
 		return
 	}
@@ -88,7 +88,7 @@ func (l *log) joined(o observation, stream int32, a, b int64, from uint32) {
 		l.gaps++
 		return
 	}
-	first := o.window == 0
+	first := o.fetch == 0
 	if first {
 		l.drewFirst = true
 	} else {
@@ -106,13 +106,13 @@ func (l *log) joined(o observation, stream int32, a, b int64, from uint32) {
 
 // unjoined says that o does not follow from the state before it.
 func (l *log) unjoined(o observation) {
-	l.windows = max(l.windows, int(o.window)+1)
+	l.fetches = max(l.fetches, int(o.fetch)+1)
 	l.late = true
 	switch {
 	case o.when != after && o.when != found: // in the loop, or between two passes
 	case o.gap:
 		l.gaps++
-	case o.window > 0: // seeded, or another object put in its place
+	case o.fetch > 0: // seeded, or another object put in its place
 		l.broken++
 	}
 }
@@ -123,5 +123,5 @@ func (l *log) started(o observation) {
 		l.late = true
 		l.made = o.when == found
 	}
-	l.windows = max(l.windows, int(o.window)+1)
+	l.fetches = max(l.fetches, int(o.fetch)+1)
 }

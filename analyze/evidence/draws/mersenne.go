@@ -57,14 +57,14 @@ func (s *keyStore) intern(k *rng.Key) int32 {
 
 // internAll takes the blocks of all parts over, in an order that does not
 // depend on the order of merging.
-func (s *Streams) internAll() {
-	s.keys = &keyStore{byID: map[rng.ID][]int32{}}
-	s.all(func(part *traces.Part, l *log) {
-		known := s.parts[part].raws[l.key.proc]
+func (r *resolver) internAll() {
+	r.keys = &keyStore{byID: map[rng.ID][]int32{}}
+	r.all(func(part *traces.Part, l *log) {
+		known := r.parts[part].raws[l.key.proc]
 		for i := range l.mersenne {
 			if k := known[l.mersenne[i].id]; k != nil {
-				n := s.keys.intern(k)
-				known[l.mersenne[i].id] = s.keys.keys[n] // the copies can go
+				n := r.keys.intern(k)
+				known[l.mersenne[i].id] = r.keys.keys[n] // the copies can go
 			}
 		}
 	})
@@ -72,14 +72,14 @@ func (s *Streams) internAll() {
 
 // keyOf finds the whole block of a row: as its process wrote it, else as any
 // other did, for the 128 bits of an id name a block. -1: nobody did.
-func (s *Streams) keyOf(part *traces.Part, l *log, id rng.ID) int32 {
-	numbers := s.keys.byID[id]
+func (r *resolver) keyOf(part *traces.Part, l *log, id rng.ID) int32 {
+	numbers := r.keys.byID[id]
 	if len(numbers) == 0 {
 		return -1
 	}
-	if k := s.parts[part].raws[l.key.proc][id]; k != nil {
+	if k := r.parts[part].raws[l.key.proc][id]; k != nil {
 		for _, n := range numbers {
-			if s.keys.keys[n] == k {
+			if r.keys.keys[n] == k {
 				return n
 			}
 		}

@@ -10,143 +10,88 @@ package draws
 
 import (
 	"cmp"
-	"maps"
+	"fmt"
 	"slices"
-	"sync"
 
-	"github.com/dptrace/dptrace/analyze/collect"
-	"github.com/dptrace/dptrace/analyze/rng"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
 )
 
-// Source is what the rules about random numbers share.
-var Source = &collect.Source[*Streams]{
-	Name:   "streams",
-	Tables: []string{"rng_slot", "rng_state"},
-	Proof:  []string{"rng_slot", "rng_state", "batch_fetch"},
-	Inside: true,
-	Uses:   []collect.Any{timeline.Source},
-	New:    func() collect.Collector[*Streams] { return New(DefaultBudget) },
-}
-
-// DefaultBudget is how many blocks of MT19937 are stepped for one report, about
-// 15 seconds of one core: enough for 19 billion draws. What is left then is
-// reported as not compared.
-const DefaultBudget = 30_000_000
-
-// Streams collects the rows of generators and answers Draws.
+// Streams is all draws of a run, and where they lie on which stream.
 type Streams struct {
-	parts  map[*traces.Part]*partLogs
-	budget int64
-
-	resolve sync.Once
-	drawn   []*Draws
-	streams placement
-	keys    *keyStore
 	// Exhausted: the budget ended before everything was compared.
 	Exhausted bool
-	// Nameless counts states of generators whose names are not in the trace.
-	Nameless int
+
+	byPass   map[*timeline.Pass][]*Draws // by worker
+	streams  placement
+	nameless int // states of generators whose names are not in the trace
 }
 
-// New is an empty Streams that may step so many blocks.
-func New(budget int64) *Streams {
-	return &Streams{parts: map[*traces.Part]*partLogs{}, budget: budget}
-}
+// OfPass is what was drawn in a pass, by worker.
+func (s *Streams) OfPass(p *timeline.Pass) []*Draws { return s.byPass[p] }
 
-type partLogs struct {
-	slots    map[slotKey]*Slot
-	logs     map[logKey]*log
-	next     uint64                         // seq that comes next in rng_state
-	hole     uint64                         // how many gaps were met so far
-	raws     map[uint32]map[rng.ID]*rng.Key // whole blocks, by process
-	nameless int                            // states without a slot
-}
-
-type slotKey struct{ proc, slot uint32 }
-
-// logKey is one generator in one pass of one process. A process has one number
-// for all generators that look alike to their program, so the loader counts.
-type logKey struct {
-	slotKey
-	loader, pass uint32
-	worker       int32
-}
-
-// Slot is one generator as its program names it.
-type Slot struct {
-	Path, Kind, Class, Owner, Role string
-	File                           string
-	Line                           int32
-}
-
-// Add takes the rows of one batch.
-func (s *Streams) Add(b traces.Batch) {
-	p := s.parts[b.Part]
-	if p == nil {
-		p = &partLogs{slots: map[slotKey]*Slot{}, logs: map[logKey]*log{}, raws: map[uint32]map[rng.ID]*rng.Key{}}
-		s.parts[b.Part] = p
+// Of is what was drawn in the passes of a loader, by pass, then worker.
+func (s *Streams) Of(l *timeline.Loader) (all []*Draws) {
+	for _, p := range l.Passes {
+		all = append(all, s.byPass[p]...)
 	}
-	switch rows := b.Rows.(type) {
-	case []traces.RngSlot:
-		for i := range rows {
-			r := &rows[i]
-			p.slots[slotKey{r.Proc, r.Slot}] = &Slot{cleanPath(r.Path), r.Kind, r.Class, r.Owner, r.Role, r.File, r.Line}
-		}
-	case []traces.RngState:
-		for i := range rows {
-			p.state(&rows[i])
+	return all
+}
+
+// Gap says what is missing of the draws of a loader (nil: of the whole run), or "".
+func (s *Streams) Gap(ranks timeline.Ranks) string {
+	nearLost, unfollowed := 0, 0
+	count := func(drawn []*Draws) {
+		for _, d := range drawn {
+			nearLost += d.NearLost
+			unfollowed += d.Unfollowed
 		}
 	}
+	for _, l := range ranks {
+		count(s.Of(l))
+	}
+	if ranks == nil {
+		for _, drawn := range s.byPass {
+			count(drawn)
+		}
+	}
+	switch {
+	case s.nameless > 0:
+		return fmt.Sprintf("%d states are of generators whose names were lost", s.nameless)
+	case nearLost > 0:
+		return fmt.Sprintf("records were lost next to %d fetches", nearLost)
+	case unfollowed > 0:
+		return fmt.Sprintf("so much was drawn that %d fetches were left out of the comparison", unfollowed)
+	}
+	return ""
 }
 
-// Build is the rows as they were collected.
-func (s *Streams) Build(*collect.Evidence) *Streams { return s }
-
-// Merge takes over what was collected from other parts.
-func (s *Streams) Merge(o collect.Collector[*Streams]) { maps.Copy(s.parts, o.(*Streams).parts) }
-
-func (p *partLogs) state(r *traces.RngState) {
-	if r.Seq != p.next {
-		p.hole++
-	}
-	p.next = r.Seq + 1
-	slot := p.slots[slotKey{r.Proc, r.Slot}]
-	if slot == nil {
-		p.nameless++
-		return
-	}
-	if slot.Role == "order" || r.When == "fork" || r.When == "task" || r.When == "end" {
-		return // must agree between workers and ranks; children that are no workers
-	}
-	key := logKey{slotKey{r.Proc, r.Slot}, r.Loader, r.Pass, r.Worker}
-	l := p.logs[key]
-	if l == nil {
-		l = &log{slot: slot, key: key, hole: p.hole}
-		p.logs[key] = l
-	}
-	o := observation{seq: uint32(r.Seq), window: r.Fetch, when: whenOf(r.When), micros: l.elapsed(r), gap: l.hole != p.hole}
-	l.hole = p.hole
-	if slot.Kind == rng.KindMT19937 {
-		p.mersenne(l, o, r)
-	} else {
-		l.words(o, r.Raw)
-	}
+// resolver puts what was collected on streams.
+type resolver struct {
+	*Collector
+	*Streams
+	keys *keyStore
 }
 
-// all logs in an order that does not depend on the order of merging.
-func (s *Streams) all(each func(*traces.Part, *log)) {
-	parts := slices.SortedFunc(maps.Keys(s.parts), func(a, b *traces.Part) int {
-		return cmp.Or(cmp.Compare(a.Trace, b.Trace), cmp.Compare(a.Name, b.Name))
+// Resolve makes the draws of every generator in every pass of every worker that
+// the timeline knows. It uses up what was collected.
+func (c *Collector) Resolve(t *timeline.Timeline) *Streams {
+	s := &Streams{byPass: map[*timeline.Pass][]*Draws{}}
+	r := &resolver{Collector: c, Streams: s}
+	r.placeWords()
+	r.followMersenne()
+	c.all(func(part *traces.Part, l *log) {
+		w := t.Worker(part, l.key.proc, l.key.loader, l.key.pass, l.key.worker)
+		if w != nil {
+			s.byPass[w.Pass] = append(s.byPass[w.Pass], s.of(w, l, w.Number < 0 && t.Incomplete(w.Process, "rng_state")))
+		}
 	})
-	for _, part := range parts {
-		logs := s.parts[part].logs
-		keys := slices.SortedFunc(maps.Keys(logs), func(a, b logKey) int {
-			return cmp.Or(cmp.Compare(a.proc, b.proc), cmp.Compare(a.loader, b.loader), cmp.Compare(a.pass, b.pass), cmp.Compare(a.slot, b.slot), cmp.Compare(a.worker, b.worker))
-		})
-		for _, k := range keys {
-			each(part, logs[k])
-		}
+	for _, drawn := range s.byPass {
+		slices.SortStableFunc(drawn, func(a, b *Draws) int { return cmp.Compare(a.Worker.Number, b.Worker.Number) })
 	}
+	for _, p := range c.parts {
+		s.nameless += p.nameless
+	}
+	c.parts = nil
+	return s
 }

@@ -29,18 +29,24 @@ func play(t *testing.T, budget int64, l Loader, passes ...Pass) (*draws.Streams,
 // resolve reads a run; drop leaves rows out.
 func resolve(t *testing.T, budget int64, run *traces.Run, drop func(*traces.RngState) bool) (*draws.Streams, []*draws.Draws) {
 	t.Helper()
-	b, s := timeline.NewBuilder(), draws.New(budget)
+	b, c := timeline.NewBuilder(), draws.New(budget)
 	if err := run.Each(nil, func(batch traces.Batch) error {
 		if rows, ok := batch.Rows.([]traces.RngState); ok && drop != nil {
 			batch.Rows = slices.DeleteFunc(slices.Clone(rows), func(r traces.RngState) bool { return drop(&r) })
 		}
 		b.Add(batch)
-		s.Add(batch)
+		c.Add(batch)
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
-	return s, s.Draws(b.Build(&collect.Evidence{Run: &traces.Run{}}))
+	built := b.Build(&collect.Evidence{Run: &traces.Run{}})
+	s := c.Resolve(built)
+	var drawn []*draws.Draws
+	for _, l := range built.Loaders {
+		drawn = append(drawn, s.Of(l)...)
+	}
+	return s, drawn
 }
 
 func one(g func(pass, worker int) *Gen) func(pass, worker int) []*Gen {
@@ -67,7 +73,7 @@ func TestCounts(t *testing.T) {
 				t.Fatalf("%s: %d draws", name, len(drawn))
 			}
 			for _, d := range drawn {
-				if d.Words != int64(7*n) || d.Drew != 7 || d.Windows != 7 || d.Late || len(d.Spans) != 1 || !d.Data() {
+				if d.Words != int64(7*n) || d.Drew != 7 || d.Fetches != 7 || d.AtLeast || len(d.Spans) != 1 || !d.Data() {
 					t.Errorf("%s, %d a fetch: %+v", name, n, *d)
 				}
 			}
@@ -131,7 +137,7 @@ func TestSeededAgain(t *testing.T) {
 				}
 				g[0].Draw(8)
 			}}, Train)
-		if d := drawn[0]; d.Words != 88 || d.Reseeded != 1 || !d.Late || !d.Data() || len(d.Spans) != 2 || d.Spans[0].Stream == d.Spans[1].Stream {
+		if d := drawn[0]; d.Words != 88 || d.Reseeded != 1 || !d.AtLeast || !d.Data() || len(d.Spans) != 2 || d.Spans[0].Stream == d.Spans[1].Stream {
 			t.Errorf("%s, once: %+v", name, d)
 		}
 	}
@@ -162,7 +168,10 @@ func TestBudget(t *testing.T) {
 	if unfollowed != 5 || words != 15*6240 {
 		t.Errorf("%d words, %d fetches not followed", words, unfollowed)
 	}
-	if s, drawn := play(t, 202, l, Train); s.Exhausted || drawn[0].Unfollowed+drawn[1].Unfollowed > 0 {
+	if gap := s.Gap(timeline.Ranks{drawn[0].Worker.Pass.Loader}); gap != "so much was drawn that 5 fetches were left out of the comparison" {
+		t.Errorf("gap %q", gap)
+	}
+	if s, drawn := play(t, 202, l, Train); s.Exhausted || s.Gap(nil) != "" || drawn[0].Unfollowed+drawn[1].Unfollowed > 0 {
 		t.Error("202 blocks were not enough for 200")
 	}
 	// Equal generators are stepped once.
@@ -179,10 +188,22 @@ func TestLostRows(t *testing.T) {
 		r := NewRun(t)
 		r.Process(-1, 0).Open(Loader{Workers: 1, Batches: 8, Slots: []Slot{slot}, Fetch: draw(30), Start: one(func(int, int) *Gen { return seed(1) })}).Pass(Train)
 		r.Seal()
-		_, drawn := resolve(t, draws.DefaultBudget, r.Open(t), func(r *traces.RngState) bool { return r.Seq == 4 || r.Seq == 5 })
-		if d := drawn[0]; d.Words != 5*30 || d.Gaps != 1 || len(d.Spans) != 2 {
+		s, drawn := resolve(t, draws.DefaultBudget, r.Open(t), func(r *traces.RngState) bool { return r.Seq == 4 || r.Seq == 5 })
+		if d := drawn[0]; d.Words != 5*30 || d.NearLost != 1 || len(d.Spans) != 2 {
 			t.Errorf("%s: %+v", name, d)
 		}
+		if gap := s.Gap(nil); gap != "records were lost next to 1 fetches" {
+			t.Errorf("%s: gap %q", name, gap)
+		}
+	}
+}
+
+// TestNameless: a state of a generator whose row is lost is a gap of all loaders.
+func TestNameless(t *testing.T) {
+	c := draws.New(draws.DefaultBudget)
+	c.Add(traces.Batch{Part: &traces.Part{}, Rows: []traces.RngState{{Slot: 7, When: "after"}}})
+	if gap := c.Resolve(&timeline.Timeline{}).Gap(timeline.Ranks{}); gap != "1 states are of generators whose names were lost" {
+		t.Errorf("gap %q", gap)
 	}
 }
 
@@ -202,8 +223,8 @@ func TestOutputs(t *testing.T) {
 				t.Errorf("%s after %d words: %x, want %x", name, skip, got, want)
 			}
 		}
-		if s.Replay(drawn[0].Slot, x.Stream, x.From) == "" {
-			t.Errorf("%s: nothing to replay", name)
+		if state, words := s.Origin(x.Stream, x.From); state == nil || words < 0 {
+			t.Errorf("%s: %v and %d words to it", name, state, words)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package draws
 
 import (
 	"github.com/dptrace/dptrace/analyze/rng"
+	"github.com/dptrace/dptrace/traces"
 )
 
 // wordsLog follows a generator of few words, whose distances are cheap: states
@@ -84,4 +85,46 @@ func distance(a, b any, micros uint32) (int64, bool) {
 		n, ok = b.Words()-a.Words(), a.Seed == b.Seed
 	}
 	return n, ok && n >= 0 && n <= limit
+}
+
+// placeWords places the chains of generators of few words on streams.
+func (r *resolver) placeWords() {
+	var sfc []*sfcChain
+	r.all(func(_ *traces.Part, l *log) {
+		w := l.others
+		if w == nil || len(l.spans) == 0 {
+			l.others = nil
+			return
+		}
+		if l.slot.Kind == rng.KindSFC64 {
+			for i := range w.chains {
+				sfc = append(sfc, &sfcChain{chain: &w.chains[i]})
+			}
+		}
+	})
+	// One step of SFC64 is about 1/400 of a block.
+	drawn, ok := r.streams.placeSFC64(sfc, r.budget*400)
+	r.budget -= drawn / 400
+	r.Exhausted = r.Exhausted || !ok
+	r.all(func(_ *traces.Part, l *log) {
+		w := l.others
+		if w == nil {
+			return
+		}
+		streams, offsets := make([]int32, len(w.chains)), make([]int64, len(w.chains))
+		for i := range w.chains {
+			if g, isSFC := w.chains[i].origin.(rng.SFC64); isSFC {
+				streams[i], offsets[i] = sfc[0].stream, g.Position()
+				sfc = sfc[1:]
+			} else {
+				streams[i], offsets[i] = r.streams.place(w.chains[i].origin)
+			}
+		}
+		for i := range l.spans {
+			x := &l.spans[i]
+			n := x.stream
+			x.stream, x.from, x.to = streams[n], x.from+offsets[n], x.to+offsets[n]
+		}
+		l.others = nil
+	})
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestCover compares with a picture of every single word.
-func TestCover(t *testing.T) {
+// TestIntervals compares with a picture of every single word.
+func TestIntervals(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 300 {
 		var c IntervalSet
@@ -54,7 +54,7 @@ func TestCover(t *testing.T) {
 	}
 }
 
-func TestCoverKeepsStreamsApart(t *testing.T) {
+func TestIntervalsKeepsStreamsApart(t *testing.T) {
 	var c IntervalSet
 	c.Add(&Draws{Spans: []Span{{Stream: 1, From: 0, To: 10}}})
 	if s := c.Add(&Draws{Spans: []Span{{Stream: 2, From: 0, To: 10}}}); s != nil {
@@ -64,7 +64,7 @@ func TestCoverKeepsStreamsApart(t *testing.T) {
 
 // Neighbours of one owner become one piece: 200,000 fetches of one process must
 // not be 200,000 pieces.
-func TestCoverJoins(t *testing.T) {
+func TestIntervalsJoins(t *testing.T) {
 	var c IntervalSet
 	d := &Draws{}
 	for i := range int64(1000) {

@@ -19,7 +19,7 @@ type Shared struct {
 	From, To      int64 // 32-bit words
 }
 
-// Add puts draws into the cover and gives back what of them was in it before.
+// Add puts draws into the set and gives back what of them was in it before.
 func (c *IntervalSet) Add(d *Draws) []Shared {
 	if c.byStream == nil {
 		c.byStream = map[int32][]piece{}

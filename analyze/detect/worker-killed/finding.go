@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dptrace/dptrace/analyze/words"
-
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
+	"github.com/dptrace/dptrace/analyze/words"
+	"github.com/dptrace/dptrace/traces"
 )
 
 // described is how many deaths are described one by one.
@@ -17,14 +17,12 @@ const described = 3
 func (o *outcome) finding() finding.Finding {
 	first := o.deaths[0]
 	why := o.cause(first)
-	l := first.life.Loader
 	f := finding.Finding{
-		Rule: id, Certainty: first.certainty, Proof: proof(first),
+		Certainty: first.certainty,
 		Title:     o.title(why),
-		Loader:    finding.Loader{ID: l.ID, At: l.At(), Role: string(o.loaders.Role())},
 		Cost:      o.cost(first),
 		Fix:       o.fix(first, why),
-		Verify:    o.t.Verify(id),
+		Proof:     proof(first),
 		NotABugIf: "somebody stopped this worker on purpose, and the training is made to lose workers.",
 	}
 	for i, d := range o.deaths {
@@ -50,8 +48,8 @@ func (o *outcome) finding() finding.Finding {
 func (o *outcome) title(c cause) string {
 	d := o.deaths[0]
 	who := "A worker"
-	if d.life.Number >= 0 {
-		who = fmt.Sprintf("Worker %d", d.life.Number)
+	if d.Worker.Number >= 0 {
+		who = fmt.Sprintf("Worker %d", d.Worker.Number)
 	}
 	if len(o.deaths) > 1 {
 		return fmt.Sprintf("%s died, %s first: %s", of(len(o.deaths), o.workers), lower(who), c.short)
@@ -66,16 +64,8 @@ func (o *outcome) title(c cause) string {
 
 func lower(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 
-// pass is the worker's share of the pass in which it died.
-func (d *death) pass() *timeline.WorkerPass {
-	if w := d.life.At(d.when()); w != nil && d.when() > 0 {
-		return w
-	}
-	return d.life.Last()
-}
-
 func proof(d *death) string {
-	if p := d.life.Process; d.Exact || p != nil && (p.Oom != nil || p.Fatal() != nil || p.Fault() != nil) {
+	if p := d.Worker.Process; d.Exact || p != nil && (p.Oom != nil || p.Fatal() != nil || p.Fault() != nil) {
 		return "kernel"
 	}
 	return "hook"
@@ -83,11 +73,11 @@ func proof(d *death) string {
 
 func who(d *death) string {
 	name := "A worker"
-	if d.life.Number >= 0 {
-		name = fmt.Sprintf("Worker %d", d.life.Number)
+	if d.Worker.Number >= 0 {
+		name = fmt.Sprintf("Worker %d", d.Worker.Number)
 	}
-	facts := []string{fmt.Sprintf("pid %d", d.life.Pid)}
-	if rank := d.life.Loader.Rank(); rank >= 0 {
+	facts := []string{fmt.Sprintf("pid %d", d.Worker.Pid)}
+	if rank := d.Worker.Loader.Rank(); rank >= 0 {
 		facts = append(facts, fmt.Sprintf("rank %d", rank))
 	}
 	name += " (" + strings.Join(facts, ", ") + ")"
@@ -99,98 +89,43 @@ func who(d *death) string {
 
 // end says that it died, and how it is known that nobody had asked it to.
 func (o *outcome) end(d *death) finding.Evidence {
-	life, part := d.life, d.life.Loader.Process.Part
-	e := finding.Evidence{}
-	how := "ended by " + status(d.Death)
-	if !d.known {
-		how = "ended"
+	w, q := d.Worker, quit(d.Worker.Process)
+	text := who(d) + " ended"
+	if d.Known {
+		text += " by " + status(d.Death)
 	}
-	text := who(d) + " " + how
-	if d.when() > 0 {
-		text += fmt.Sprintf(" %.1f s after its parent was first seen", float64(d.when()-life.Loader.Process.Begin)/1e9)
+	if d.When() > 0 {
+		text += fmt.Sprintf(" %.1f s after its parent was first seen", float64(d.When()-w.Loader.Process.Begin)/1e9)
 	}
 	switch {
-	case life.Exit == nil && len(life.Named) == 0 && quit(life.Process) != nil:
+	case w.Exit == nil && len(w.Named) == 0 && q != nil:
 		text += ", in a fetch"
-	case life.Exit != nil && life.Exit.Asked == "no":
+	case w.Exit != nil && w.Exit.Asked == "no":
 		text += ", before its parent began to shut its workers down"
-	case len(life.Named) > 0:
+	case len(w.Named) > 0:
 		text += ", which torch reported as an error: it had not shut its workers down"
 	default:
 		text += ", while its parent was still taking batches"
 	}
-	e.Text = text + "."
-	if p := life.Process; p != nil && p.EndKnown() {
-		e.Refs = append(e.Refs, ref(p.Part, "exit", p.Exit.Seq))
-	}
-	if life.Exit != nil {
-		e.Refs = append(e.Refs, ref(part, "worker", life.Exit.Seq))
-	}
-	if life.Exit == nil && !d.known && quit(life.Process) != nil {
-		e.Refs = append(e.Refs, ref(part, "exception", quit(life.Process).Seq))
-	}
-	for _, c := range life.Named {
-		e.Refs = append(e.Refs, ref(part, "exception", c.Seq))
-	}
-	return e
+	return finding.Evidence{Text: text + ".", Refs: d.refs(q)}
 }
 
-// flight says what it was working on.
-func (o *outcome) flight(d *death) []finding.Evidence {
-	w := d.pass()
-	given, all := w.InFlight()
-	if len(given) == 0 {
-		return nil
+// refs are the rows that tell of the end.
+func (d *death) refs(q *traces.Exception) (refs []finding.Ref) {
+	w, part := d.Worker, d.Worker.Loader.Process.Part
+	if p := w.Process; p != nil && p.EndKnown() {
+		refs = append(refs, ref(p.Part, "exit", p.Exit.Seq))
 	}
-	part := d.life.Loader.Process.Part
-	var e finding.Evidence
-	first := given[0]
-	if all {
-		e.Text = fmt.Sprintf("It had been given batch %d (%s) and had not handed it over", first.Batch, samples(first))
-	} else {
-		e.Text = fmt.Sprintf("It had been given batch %d (%s)", first.Batch, samples(first))
+	if w.Exit != nil {
+		refs = append(refs, ref(part, "worker", w.Exit.Seq))
 	}
-	if rest := given[1:]; len(rest) > 0 {
-		var names []string
-		for _, g := range rest[:min(len(rest), 3)] {
-			names = append(names, fmt.Sprintf("batch %d (%s)", g.Batch, samples(g)))
-		}
-		if n := len(rest) - len(names); n > 0 {
-			names = append(names, fmt.Sprintf("%d more", n))
-		}
-		e.Text += "; then came " + strings.Join(names, ", ")
+	if w.Exit == nil && !d.Known && q != nil {
+		refs = append(refs, ref(part, "exception", q.Seq))
 	}
-	e.Text += "."
-	if !all {
-		e.Text += " Which of them it had handed over is not known: it was not watched from inside."
+	for _, c := range w.Named {
+		refs = append(refs, ref(part, "exception", c.Seq))
 	}
-	for _, g := range given {
-		e.Refs = append(e.Refs, ref(part, "batch_put", g.Seq))
-	}
-	return []finding.Evidence{e}
-}
-
-// samples of a batch: the first few.
-func samples(g timeline.Given) string {
-	if len(g.Indices) == 0 {
-		if g.Keys != "" {
-			return "samples " + g.Keys
-		}
-		return "of an IterableDataset"
-	}
-	const shown = 8
-	var words []string
-	for _, i := range g.Indices[:min(len(g.Indices), shown)] {
-		words = append(words, fmt.Sprint(i))
-	}
-	text := "samples " + strings.Join(words, ", ")
-	if g.Count > len(words) {
-		text += fmt.Sprintf(" and %d more", g.Count-len(words))
-	}
-	if g.Count == 1 {
-		text = "sample " + words[0]
-	}
-	return text
+	return refs
 }
 
 // others sums up the deaths that are not described.
@@ -213,10 +148,10 @@ func (o *outcome) others(deaths []*death) finding.Evidence {
 
 // parent says what the training loop got of it.
 func (o *outcome) parent(d *death) (finding.Evidence, bool) {
-	main := d.life.Loader.Process
+	main := d.Worker.Loader.Process
 	for i := range main.Raised {
 		r := &main.Raised[i]
-		if r.TsNS < d.when() || r.Worker >= 0 || r.Stage != "next" && r.Stage != "exit" {
+		if r.TsNS < d.When() || r.Worker >= 0 || r.Stage != "next" && r.Stage != "exit" {
 			continue
 		}
 		text := "The training loop then got " + r.Type
@@ -239,7 +174,7 @@ func (o *outcome) cost(d *death) string {
 			parts = append(parts, fmt.Sprintf("pass %d ended after %s", w.Pass.Number, words.Count(w.Pass.Delivered, "batch")))
 		}
 	}
-	main := d.life.Loader.Process.Final()
+	main := d.Worker.Loader.Process.Final()
 	switch e := main.Exit; {
 	case !main.EndKnown():
 	case e.Signal != 0:

@@ -1,0 +1,54 @@
+package redraw
+
+import (
+	"fmt"
+
+	"github.com/dptrace/dptrace/analyze/evidence/draws"
+	"github.com/dptrace/dptrace/analyze/rng"
+	"github.com/dptrace/dptrace/analyze/words"
+)
+
+// Tally counts raw outputs.
+type Tally struct {
+	Drawn, Distinct int64
+	AtLeast         bool // more may have been drawn than was seen
+}
+
+// Total of the draws of some hits, each in its generator's own words of 32 or 64
+// bits.
+func Total(hits []*Hit) Tally {
+	var t Tally
+	for _, h := range hits {
+		n := count(h.Compared, rng.Width(h.Slot.Kind))
+		t.Drawn += n.Drawn
+		t.Distinct += n.Distinct
+		t.AtLeast = t.AtLeast || n.AtLeast
+	}
+	return t
+}
+
+// count sums up the draws of one generator.
+func count(drawn []*draws.Draws, width int64) Tally {
+	var t Tally
+	var distinct draws.IntervalSet
+	for _, d := range drawn {
+		distinct.Add(d)
+		t.Drawn += d.Words
+		t.AtLeast = t.AtLeast || d.AtLeast || d.Unfollowed > 0 || d.NearLost > 0
+	}
+	t.Distinct = distinct.Words()
+	t.Drawn, t.Distinct = (t.Drawn+width-1)/width, (t.Distinct+width-1)/width
+	return t
+}
+
+// Variety says how many of the draws were distinct.
+func (t Tally) Variety() string {
+	least := ""
+	if t.AtLeast {
+		least = "≥ "
+	}
+	return fmt.Sprintf("%s%s distinct of %s%s", least, words.Number(t.Distinct), least, words.Number(t.Drawn))
+}
+
+// Outputs is 32-bit words of a generator as a number of its raw outputs.
+func Outputs(of *draws.Slot, drawn int64) string { return words.Number(drawn / rng.Width(of.Kind)) }
