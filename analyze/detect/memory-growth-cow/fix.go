@@ -21,8 +21,8 @@ func (c *copies) fix() string {
 	}
 	e := ranked[0]
 	expr, name := expression(e.Path)
-	code := fmt.Sprintf("# %s: %s, %s items. Where it is made:\n", c.place(e), memory.Class(e), words.Number(e.Items))
-	switch kind := memory.Class(e); {
+	code := fmt.Sprintf("# %s: %s, %s items. Where it is made:\n", c.place(e), class(e), words.Number(e.Items))
+	switch kind := class(e); {
 	case kind == "set" || kind == "frozenset":
 		code += replace(`import numpy as np
 EXPR = np.array(sorted(EXPR))  # of a real dtype: numbers, or strings of fixed width
@@ -108,8 +108,8 @@ func expression(path string) (expr, name string) {
 
 // place is where the container belongs.
 func (c *copies) place(e traces.Extent) string {
-	if class := c.group.Loaders[0].First().DatasetClass; strings.Count(e.Path, ".") == 1 && strings.HasPrefix(e.Path, "dataset.") && !strings.Contains(e.Path, "[") {
-		return e.Path + " of " + class
+	if strings.Count(e.Path, ".") == 1 && strings.HasPrefix(e.Path, "dataset.") && !strings.Contains(e.Path, "[") {
+		return e.Path + " of " + c.First().First().DatasetClass
 	}
 	return e.Path
 }
