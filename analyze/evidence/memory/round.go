@@ -9,9 +9,9 @@ type Round []*WorkerSet
 // Best is the round that some number is largest of; nil if there is none.
 func Best(rounds []Round, number func(*WorkerSet) int64) Round {
 	var best Round
-	var most int64 = -1
+	var most int64
 	for _, r := range rounds {
-		if n := r.Sum(number); n > most {
+		if n := r.Sum(number); best == nil || n > most {
 			best, most = r, n
 		}
 	}
