@@ -34,13 +34,15 @@ type Run struct {
 
 // Part is what one recorder wrote.
 type Part struct {
-	Name    string // of its folder: <host>-<pid>
-	Dir     string // its folder
-	Trace   string // the NAME.dptrace that it lies in, as given to Open
-	RunID   string // the same in all parts of a run
-	BootID  string // parts with the same one share a clock
-	Version string // of the dptrace that wrote it
-	Sealed  bool   // the recorder ended in good order; without it the recording was cut
+	Name   string // of its folder: <host>-<pid>
+	Dir    string // its folder
+	Trace  string // the NAME.dptrace that it lies in, as given to Open
+	RunID  string // the same in all parts of a run
+	BootID string // parts with the same one share a clock
+	Sealed bool   // the recorder ended in good order; without it the recording was cut
+
+	// Of the dptrace that wrote it.
+	Version string
 
 	// When it was recorded, in nanoseconds since 1970; 0 not known.
 	Started, Ended int64
