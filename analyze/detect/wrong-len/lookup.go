@@ -18,7 +18,7 @@ var failed = &collect.Source[lookups]{
 	Name:  "failed lookups",
 	Proof: []string{"exception", "digest"},
 	Uses:  []collect.Any{timeline.Source},
-	New:   func() collect.Collector[lookups] { return lookups{} },
+	New:   func() collect.Collector[lookups] { return finder{} },
 }
 
 // lookups are those that failed, by loader.
@@ -34,14 +34,18 @@ type lookup struct {
 	named bool           // the error names the index that was asked for
 }
 
+// finder reads no rows of its own.
+type finder struct{}
+
 // Add has nothing to read.
-func (lookups) Add(traces.Batch) {}
+func (finder) Add(traces.Batch) {}
 
 // Merge has nothing to merge.
-func (lookups) Merge(collect.Collector[lookups]) {}
+func (finder) Merge(collect.Collector[lookups]) {}
 
 // Build finds what all fetches raised.
-func (f lookups) Build(e *collect.Evidence) lookups {
+func (finder) Build(e *collect.Evidence) lookups {
+	f := lookups{}
 	t := collect.Of(e, timeline.Source)
 	for _, p := range t.Processes {
 		for i := range p.Raised {

@@ -19,7 +19,7 @@ var Source = &collect.Source[*Attributes]{
 	Tables: []string{"attribute"},
 	Proof:  proof,
 	Uses:   []collect.Any{timeline.Source},
-	New:    func() collect.Collector[*Attributes] { return collected{} },
+	New:    func() collect.Collector[*Attributes] { return &collected{map[processKey]*rows{}} },
 }
 
 var proof = []string{"batch_fetch", "attribute"}
@@ -63,7 +63,7 @@ type Value struct {
 }
 
 // collected is the rows of each process.
-type collected map[processKey]*rows
+type collected struct{ of map[processKey]*rows }
 
 type processKey struct {
 	part *traces.Part
@@ -79,29 +79,29 @@ type rows struct {
 const most = 16000
 
 // Add takes the rows of one batch.
-func (c collected) Add(b traces.Batch) {
+func (c *collected) Add(b traces.Batch) {
 	list, _ := b.Rows.([]traces.Attribute)
 	for i := range list {
 		if list[i].When == "rank" { // compared between ranks: see values
 			continue
 		}
 		k := processKey{b.Part, list[i].Proc}
-		if c[k] == nil {
-			c[k] = &rows{}
+		if c.of[k] == nil {
+			c.of[k] = &rows{}
 		}
-		if len(c[k].list) < most {
-			c[k].list = append(c[k].list, list[i])
+		if r := c.of[k]; len(r.list) < most {
+			r.list = append(r.list, list[i])
 		} else {
-			c[k].full = true
+			r.full = true
 		}
 	}
 }
 
 // Merge takes over the processes of other parts.
-func (c collected) Merge(other collect.Collector[*Attributes]) { maps.Copy(c, other.(collected)) }
+func (c *collected) Merge(other collect.Collector[*Attributes]) { maps.Copy(c.of, other.(*collected).of) }
 
 // Build joins the values of training processes and their workers.
-func (c collected) Build(e *collect.Evidence) *Attributes {
+func (c *collected) Build(e *collect.Evidence) *Attributes {
 	a := &Attributes{collect.Of(e, timeline.Source), map[objectKey]*Object{}}
 	for _, l := range a.timeline.Loaders {
 		for i := range l.Objects {
@@ -117,10 +117,10 @@ func (c collected) Build(e *collect.Evidence) *Attributes {
 // as it.
 func Persistent(o *traces.Loader) bool { return o.Persistent && o.NumWorkers > 0 }
 
-func (c collected) object(t *timeline.Timeline, l *timeline.Loader, number uint32) *Object {
+func (c *collected) object(t *timeline.Timeline, l *timeline.Loader, number uint32) *Object {
 	o := &Object{}
 	found := map[string]*Scalar{}
-	if own := c[processKey{l.Process.Part, l.Process.Proc}]; own != nil {
+	if own := c.of[processKey{l.Process.Part, l.Process.Proc}]; own != nil {
 		o.full = own.full
 		for i := range own.list {
 			switch r := &own.list[i]; {
@@ -137,7 +137,7 @@ func (c collected) object(t *timeline.Timeline, l *timeline.Loader, number uint3
 		if worker.Object != number || worker.Process == nil {
 			continue
 		}
-		if own := c[processKey{worker.Process.Part, worker.Process.Proc}]; own != nil {
+		if own := c.of[processKey{worker.Process.Part, worker.Process.Proc}]; own != nil {
 			o.full = o.full || own.full
 			inWorker(t, l, own.list, found)
 		}

@@ -22,12 +22,12 @@ var Source = &collect.Source[*Memory]{
 	Proof:  []string{"extent", "private", "cow"},
 	Inside: true,
 	Uses:   []collect.Any{timeline.Source, LimitSource, LookSource},
-	New:    func() collect.Collector[*Memory] { return collected{map[processKey]*rows{}, map[*traces.Part]int64{}} },
+	New:    func() collect.Collector[*Memory] { return &collected{map[processKey]*rows{}, map[*traces.Part]int64{}} },
 }
 
 // Memory is the evidence of Source.
 type Memory struct {
-	collected
+	*collected
 	limits  *Limits
 	looks   *Looks
 	rounds  map[int][]Round // by loader
@@ -65,7 +65,7 @@ type rows struct {
 const deliverySpacing = 100_000_000 // ns
 
 // Add takes the rows of one batch.
-func (c collected) Add(b traces.Batch) {
+func (c *collected) Add(b traces.Batch) {
 	switch all := b.Rows.(type) {
 	case []traces.Host:
 		for i := range all {
@@ -96,7 +96,7 @@ func (c collected) Add(b traces.Batch) {
 }
 
 // of makes room for the rows of a process.
-func (c collected) of(part *traces.Part, proc uint32) *rows {
+func (c *collected) of(part *traces.Part, proc uint32) *rows {
 	k := processKey{part, proc}
 	if c.rows[k] == nil {
 		c.rows[k] = &rows{}
@@ -105,7 +105,7 @@ func (c collected) of(part *traces.Part, proc uint32) *rows {
 }
 
 // have is the rows of a process; there may be none.
-func (c collected) have(p *timeline.Process) *rows {
+func (c *collected) have(p *timeline.Process) *rows {
 	if r := c.rows[processKey{p.Part, p.Proc}]; r != nil {
 		return r
 	}
@@ -113,14 +113,14 @@ func (c collected) have(p *timeline.Process) *rows {
 }
 
 // Merge takes over what was collected of other parts.
-func (c collected) Merge(other collect.Collector[*Memory]) {
-	o := other.(collected)
+func (c *collected) Merge(other collect.Collector[*Memory]) {
+	o := other.(*collected)
 	maps.Copy(c.rows, o.rows)
 	maps.Copy(c.pages, o.pages)
 }
 
 // Build measures the workers of all loaders.
-func (c collected) Build(e *collect.Evidence) *Memory {
+func (c *collected) Build(e *collect.Evidence) *Memory {
 	m := &Memory{collected: c, limits: collect.Of(e, LimitSource), looks: collect.Of(e, LookSource),
 		rounds: map[int][]Round{}, workers: map[*timeline.Process]Worker{}, counted: map[*traces.Part]bool{}}
 	for k, r := range c.rows {
@@ -157,7 +157,7 @@ func (m *Memory) Worker(p *timeline.Process) (w Worker, ok bool) {
 func (m *Memory) Counted(part *traces.Part) bool { return m.counted[part] }
 
 // PageSize of a part's machine.
-func (c collected) PageSize(part *traces.Part) int64 { return cmp.Or(c.pages[part], 4096) }
+func (c *collected) PageSize(part *traces.Part) int64 { return cmp.Or(c.pages[part], 4096) }
 
 func (r *rows) deliver(ts int64) {
 	if n := len(r.delivered); n == 0 || ts-r.delivered[n-1] >= deliverySpacing {

@@ -17,7 +17,7 @@ var StartSource = &collect.Source[*Starts]{
 	Tables: []string{"batch_next"},
 	Inside: true,
 	Uses:   []collect.Any{timeline.Source},
-	New:    func() collect.Collector[*Starts] { return firstBatches{} },
+	New:    func() collect.Collector[*Starts] { return &firstBatches{map[passKey]int64{}} },
 }
 
 // Starts is the evidence of StartSource.
@@ -37,7 +37,7 @@ type Start struct {
 }
 
 // firstBatches is when the first batch of each pass was delivered.
-type firstBatches map[passKey]int64
+type firstBatches struct{ at map[passKey]int64 }
 
 type passKey struct {
 	part               *traces.Part
@@ -45,22 +45,22 @@ type passKey struct {
 }
 
 // Add takes the rows of one batch.
-func (f firstBatches) Add(b traces.Batch) {
+func (f *firstBatches) Add(b traces.Batch) {
 	rows, _ := b.Rows.([]traces.BatchNext)
 	for i := range rows {
 		r := &rows[i]
 		k := passKey{b.Part, r.Proc, r.Loader, r.Pass}
-		if _, ok := f[k]; !ok && r.Status == "ok" {
-			f[k] = r.TsNS
+		if _, ok := f.at[k]; !ok && r.Status == "ok" {
+			f.at[k] = r.TsNS
 		}
 	}
 }
 
 // Merge takes over the passes of other parts.
-func (f firstBatches) Merge(other collect.Collector[*Starts]) { maps.Copy(f, other.(firstBatches)) }
+func (f *firstBatches) Merge(other collect.Collector[*Starts]) { maps.Copy(f.at, other.(*firstBatches).at) }
 
 // Build finds the starts of all loaders.
-func (f firstBatches) Build(e *collect.Evidence) *Starts {
+func (f *firstBatches) Build(e *collect.Evidence) *Starts {
 	s := &Starts{map[*timeline.Loader][]Start{}}
 	for _, l := range collect.Of(e, timeline.Source).Loaders {
 		begun := map[passKey][]*traces.Worker{}
@@ -73,7 +73,7 @@ func (f firstBatches) Build(e *collect.Evidence) *Starts {
 		for _, pass := range l.Passes {
 			k := passKey{l.Process.Part, l.Process.Proc, pass.Object, pass.Recorded}
 			if len(begun[k]) > 0 {
-				s.of[l] = append(s.of[l], startOf(pass, begun[k], f[k]))
+				s.of[l] = append(s.of[l], startOf(pass, begun[k], f.at[k]))
 			}
 		}
 	}
