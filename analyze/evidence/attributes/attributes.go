@@ -98,7 +98,9 @@ func (c *collected) Add(b traces.Batch) {
 }
 
 // Merge takes over the processes of other parts.
-func (c *collected) Merge(other collect.Collector[*Attributes]) { maps.Copy(c.of, other.(*collected).of) }
+func (c *collected) Merge(other collect.Collector[*Attributes]) {
+	maps.Copy(c.of, other.(*collected).of)
+}
 
 // Build joins the values of training processes and their workers.
 func (c *collected) Build(e *collect.Evidence) *Attributes {

@@ -57,7 +57,9 @@ func (f *firstBatches) Add(b traces.Batch) {
 }
 
 // Merge takes over the passes of other parts.
-func (f *firstBatches) Merge(other collect.Collector[*Starts]) { maps.Copy(f.at, other.(*firstBatches).at) }
+func (f *firstBatches) Merge(other collect.Collector[*Starts]) {
+	maps.Copy(f.at, other.(*firstBatches).at)
+}
 
 // Build finds the starts of all loaders.
 func (f *firstBatches) Build(e *collect.Evidence) *Starts {
