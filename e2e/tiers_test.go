@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -189,7 +190,7 @@ func (c tierCase) judge(t *testing.T, f form, r report) {
 		words := strings.Fields(sentence)
 		switch {
 		case len(words) == 0:
-		case len(words) == 2 && (words[1] == "clean" || words[1] == "found" || words[1] == "cannot-tell"):
+		case len(words) == 2 && slices.Contains([]string{"clean", "found", "cannot-tell", "not-applicable"}, words[1]):
 			if ok, have := r.ended(words[0], words[1]); !ok {
 				t.Errorf("%s is not %s but\n%s", words[0], words[1], have)
 			}

@@ -42,6 +42,9 @@ type Part struct {
 	BootID string // parts with the same one share a clock
 	Sealed bool   // the recorder ended in good order; without it the recording was cut
 
+	// Of the dptrace that wrote it.
+	Version string
+
 	// When it was recorded, in nanoseconds since 1970; 0 not known.
 	Started, Ended int64
 

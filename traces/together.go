@@ -17,6 +17,8 @@ func (p *Part) note(m Meta) {
 	case "started_ns":
 		p.Started, _ = strconv.ParseInt(m.Value, 10, 64) // 0: not known
 		p.clock = p.Started - m.TsNS
+	case "version":
+		p.Version = m.Value
 	case "sealed":
 		p.Sealed = m.Value == "yes"
 		if p.Started > 0 {

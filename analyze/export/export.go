@@ -24,5 +24,5 @@ type Exporter struct {
 
 // List is all exporters.
 var List = []Exporter{
-	{"pprof", pprof.Doc, pprof.Long, ".pb.gz", "go tool pprof -http=: FILE", []collect.Any{pprof.Source}, pprof.Write},
+	{"pprof", pprof.Doc, pprof.Long, ".pb.gz", "go tool pprof -http=: FILE", pprof.Sources, pprof.Write},
 }

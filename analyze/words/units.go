@@ -33,3 +33,36 @@ func Count(n int, one string) string {
 	}
 	return fmt.Sprintf("%d %ss", n, one)
 }
+
+// Seconds for people: 0.3 s, 45 s, 12 min, 3.5 h.
+func Seconds(s float64) string {
+	switch {
+	case s < 9.95:
+		return fmt.Sprintf("%.1f s", s)
+	case s < 600:
+		return fmt.Sprintf("%.0f s", s)
+	case s < 2*3600:
+		return fmt.Sprintf("%.0f min", s/60)
+	}
+	return fmt.Sprintf("%.1f h", s/3600)
+}
+
+// Percent of a share of 1.
+func Percent(share float64) string {
+	switch p := 100 * share; {
+	case p < 0.05:
+		return "less than 0.1 %"
+	case p < 9.95:
+		return fmt.Sprintf("%.1f %%", p)
+	default:
+		return fmt.Sprintf("%.0f %%", p)
+	}
+}
+
+// Memory is a limit of it: of a control group, or of the machine ("").
+func Memory(bytes int64, group string) string {
+	if group != "" {
+		return "the " + Bytes(bytes) + " that the control group " + group + " may use"
+	}
+	return "the " + Bytes(bytes) + " of this machine"
+}

@@ -28,6 +28,15 @@ func TestWords(t *testing.T) {
 		{Upper(""), ""},
 		{Bytes(math.MinInt64), "-9223372036.85 GB"},
 		{Bytes(-89_200_000), "-89.2 MB"},
+		{Seconds(0.34), "0.3 s"},
+		{Seconds(45), "45 s"},
+		{Seconds(720), "12 min"},
+		{Seconds(3.5 * 3600), "3.5 h"},
+		{Percent(0.0001), "less than 0.1 %"},
+		{Percent(0.076), "7.6 %"},
+		{Percent(0.76), "76 %"},
+		{Memory(2<<30, "/job"), "the 2.15 GB that the control group /job may use"},
+		{Memory(2<<30, ""), "the 2.15 GB of this machine"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%q, want %q", c.got, c.want)

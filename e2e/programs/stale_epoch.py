@@ -5,7 +5,7 @@
 #   expect: stale-worker-state proven ratio
 #   fix: printed
 # e2e fresh
-#   check: stale-worker-state clean
+#   check: stale-worker-state not-applicable
 # e2e tensor
 #   check: stale-worker-state clean
 import sys

@@ -63,8 +63,8 @@ var cases = []struct {
 	}, "proven", nil},
 
 	{"small", in(8*gib, Crew{Workers: 4, Passes: 3, Method: "spawn", Pickled: 1 * mb, PickleNS: 5 * ms}), "clean", []string{"4.0 MB pickled for 4 workers in 0.0 s"}},
-	{"fork", in(gib, Crew{Workers: 4, Passes: 1}), "clean", []string{"forked workers inherit the dataset"}},
-	{"no workers", in(gib, Crew{Passes: 1}), "clean", []string{"no workers"}},
+	{"fork", in(gib, Crew{Workers: 4, Passes: 1}), "not-applicable", []string{"forked workers inherit the dataset"}},
+	{"no workers", in(gib, Crew{Passes: 1}), "not-applicable", []string{"no workers"}},
 
 	{"an older trace", in(0, Crew{Workers: 4, Passes: 1, Method: "spawn"}), "cannot-tell", []string{"what was pickled under spawn is not in the trace"}},
 	{"the limit is not known", func(r *Run) {

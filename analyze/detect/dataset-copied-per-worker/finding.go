@@ -2,32 +2,33 @@ package copied
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
-	"github.com/dptrace/dptrace/analyze/words"
-
+	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/analyze/evidence/memory"
 	"github.com/dptrace/dptrace/analyze/finding"
-	"github.com/dptrace/dptrace/analyze/timeline"
+	"github.com/dptrace/dptrace/analyze/words"
 )
 
-func (p *pickled) finding() finding.Finding {
-	l := p.group.Loaders[0]
-	f := finding.Finding{Rule: id, Certainty: p.certainty, Loader: finding.Loader{ID: p.group.ID, At: l.At(), Role: string(p.group.Loaders.Role())}, Proof: "hook"}
-	f.Title, f.Cost = p.title(), p.cost()
-	f.Evidence = append(p.counted(), p.started()...)
-	f.Evidence = append(f.Evidence, p.held()...)
-	f.Fix = p.fix()
-	f.Verify = p.t.Verify(id)
-	f.NotABugIf = "each worker has to have its own copy, to change it."
-	return f
+func (p *pickled) finding(certainty finding.Certainty) finding.Finding {
+	return finding.Finding{
+		Certainty: certainty,
+		Title:     p.title(),
+		Evidence:  slices.Concat(p.counted(), p.started(), p.held()),
+		Cost:      p.cost(),
+		Fix:       p.fix(),
+		NotABugIf: "each worker has to have its own copy, to change it.",
+	}
 }
 
 func (p *pickled) title() string {
 	w := p.worst
-	title := fmt.Sprintf("%s pickles %s into each of %s", p.methods(), words.Bytes(w.bytes/int64(max(w.workers, 1))), words.Count(w.workers, "worker"))
+	title := fmt.Sprintf("%s pickles %s into ", p.methods(), words.Bytes(w.bytes/int64(max(w.workers, 1))))
 	if w.workers == 1 {
-		title = fmt.Sprintf("%s pickles %s into its worker", p.methods(), words.Bytes(w.bytes))
+		title += "its worker"
+	} else {
+		title += "each of " + words.Count(w.workers, "worker")
 	}
 	switch n := p.times(); {
 	case p.once():
@@ -40,7 +41,7 @@ func (p *pickled) title() string {
 		if p.times() > 1 {
 			upTo = "up to "
 		}
-		title += fmt.Sprintf(": %s%s until the first batch", upTo, memory.Seconds(first.Seconds()))
+		title += fmt.Sprintf(": %s%s until the first batch", upTo, words.Seconds(first.Seconds()))
 	}
 	return title
 }
@@ -67,10 +68,10 @@ func (p *pickled) times() int {
 func (p *pickled) cost() string {
 	w := p.worst
 	cost := fmt.Sprintf("%s × %s = %s", words.Bytes(w.bytes/int64(max(w.workers, 1))), words.Count(w.workers, "worker"), words.Bytes(w.bytes))
-	if w.limited {
-		cost += fmt.Sprintf(" (%s of %s)", memory.Percent(w.limit.Share()), w.limit.What())
+	if w.limit.Bytes > 0 {
+		cost += fmt.Sprintf(" (%s of %s)", words.Percent(w.limit.Share()), words.Memory(w.limit.Bytes, w.limit.Group()))
 	}
-	cost += fmt.Sprintf(" and %s of pickling, one worker after another", memory.Seconds(w.pickle.Seconds()))
+	cost += fmt.Sprintf(" and %s of pickling, one worker after another", words.Seconds(w.pickle.Seconds()))
 	if p.once() {
 		return cost + ", once: the workers are persistent"
 	}
@@ -86,8 +87,9 @@ func (p *pickled) counted() (list []finding.Evidence) {
 		if len(p.worst.starts) > 1 {
 			where += fmt.Sprintf(" of rank %d", s.Pass.Loader.Rank())
 		}
-		list = append(list, finding.Evidence{Refs: s.Refs, Text: fmt.Sprintf("%s the main process pickled %s bytes for %s, the dataset (%s) among them. That took %s.",
-			where, words.Number(s.Bytes), words.Count(s.Workers, "worker"), s.Pass.Loader.First().DatasetClass, memory.Seconds(s.Pickle.Seconds()))})
+		text := fmt.Sprintf("%s the main process pickled %s bytes for %s, the dataset (%s) among them. That took %s.", where, words.Number(s.Bytes),
+			words.Count(s.Workers, "worker"), s.Pass.Loader.First().DatasetClass, words.Seconds(s.Pickle.Seconds()))
+		list = append(list, finding.Evidence{Text: text, Refs: s.Refs})
 	}
 	return list
 }
@@ -98,23 +100,24 @@ func (p *pickled) started() []finding.Evidence {
 	var times []string
 	for _, r := range p.rounds {
 		if r.first > 0 {
-			times = append(times, memory.Seconds(r.first.Seconds()))
+			times = append(times, words.Seconds(r.first.Seconds()))
 		}
 	}
 	if len(times) == 0 {
 		return nil
 	}
-	text := "From the begin of the pass to its first batch: " + words.List(times) + ", in which the workers start Python, import torch and unpickle their copy"
+	text := "From the begin of the pass to its first batch: " + words.List(times) +
+		", in which the workers start Python, import torch and unpickle their copy"
 	if forked, ok := p.forked(); ok {
-		text += fmt.Sprintf("; the forked workers of loader %d took %s", forked.Pass.Loader.ID, memory.Seconds(forked.First.Seconds()))
+		text += fmt.Sprintf("; the forked workers of loader %d took %s", forked.Pass.Loader.ID, words.Seconds(forked.First.Seconds()))
 	}
 	return []finding.Evidence{{Text: text + "."}}
 }
 
 // forked is the start of another loader's workers, by fork.
 func (p *pickled) forked() (memory.Start, bool) {
-	for _, l := range p.t.Loaders {
-		for _, s := range p.m.Starts(l) {
+	for _, l := range p.Timeline.Loaders {
+		for _, s := range p.starts.Of(l) {
 			if s.Method == "fork" && s.First > 0 {
 				return s, true
 			}
@@ -125,16 +128,17 @@ func (p *pickled) forked() (memory.Start, bool) {
 
 // held is the memory of the workers.
 func (p *pickled) held() []finding.Evidence {
+	looks := detect.Of(p.Case, memory.LookSource)
 	var most int64
 	for _, s := range p.worst.starts {
-		most = max(most, p.m.Own(s.Pass))
+		most = max(most, looks.Private(s.Pass))
 	}
 	if most == 0 {
 		return nil
 	}
 	text := fmt.Sprintf("A worker had %s of memory to itself", words.Bytes(most))
 	if forked, ok := p.forked(); ok {
-		if own := p.m.Own(forked.Pass); own > 0 {
+		if own := looks.Private(forked.Pass); own > 0 {
 			text += fmt.Sprintf("; a forked one of loader %d %s", forked.Pass.Loader.ID, words.Bytes(own))
 		}
 	}
@@ -144,8 +148,6 @@ func (p *pickled) held() []finding.Evidence {
 // fix keeps the data out of the pickle. That forked workers copy Python objects
 // as they use them is another rule, so fork alone is no cure.
 func (p *pickled) fix() string {
-	l := p.group.Loaders[0]
-	at := func(l *timeline.Loader) string { return l.At() }
 	code := fmt.Sprintf(`# %s: send the workers a file name, not the data
 import numpy as np
 np.save("items.npy", items)  # once: one array per field; Arrow or LMDB files for what is no array
@@ -158,9 +160,11 @@ def __getitem__(self, i):
         self.items = np.load(self.path, mmap_mode="r")
     item = self.items[i]
 
-# torch.Tensor attributes are shared with spawned workers as well; NumPy arrays, np.memmap and Python objects are copied.`, l.First().DatasetClass)
+# torch.Tensor attributes are shared with spawned workers as well; NumPy arrays, np.memmap and Python objects are copied.`,
+		p.First().First().DatasetClass)
 	if !p.once() {
-		code += fmt.Sprintf("\n\n# %s: once instead of in each pass, if nothing about the dataset changes between them\nDataLoader(..., persistent_workers=True)", at(l))
+		code += "\n\n# " + p.First().At() + ": once instead of in each pass, if nothing about the dataset changes between them\n" +
+			"DataLoader(..., persistent_workers=True)"
 	}
 	return code
 }

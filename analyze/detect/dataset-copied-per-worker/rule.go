@@ -9,24 +9,21 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dptrace/dptrace/analyze/words"
-
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/analyze/evidence/memory"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
+	"github.com/dptrace/dptrace/analyze/words"
 )
 
 // Rule is the rule.
 var Rule = detect.Rule{
-	ID:      id,
+	ID:      "dataset-copied-per-worker",
 	Title:   "The dataset is pickled into every worker",
-	Sources: []collect.Any{memory.Source},
-	Judge:   detect.Adapt(judge),
+	Sources: []collect.Any{memory.StartSource, memory.LimitSource, memory.LookSource},
+	Judge:   judge,
 }
-
-const id = "dataset-copied-per-worker"
 
 // What the workers of one pass must be sent to be worth a word: RULES, "small
 // datasets (< 1 % of memory and < 1 s)".
@@ -35,31 +32,35 @@ const (
 	significantTime  = time.Second // of pickling, for all workers of a pass
 )
 
-var tables = []string{"process", "loader", "pass", "worker", "batch_next", "limit"}
-
-func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	m := collect.Of(e, memory.Source)
-	for _, g := range m.Groups(t) {
-		p := &pickled{m: m, t: t, group: g}
-		p.weigh()
-		if p.certainty != 0 {
-			findings = append(findings, p.finding())
-		}
-		checks = append(checks, p.check())
+func judge(c *detect.Case) detect.Verdict {
+	p := &pickled{Case: c, starts: detect.Of(c, memory.StartSource)}
+	p.weigh(detect.Of(c, memory.LimitSource))
+	methods := memory.Methods(c.Loaders)
+	switch certainty := p.certainty(); {
+	case certainty > finding.Note:
+		return detect.Found(p.amount(", in "), p.finding(certainty))
+	case len(methods) == 0:
+		return detect.NotApplicable("no workers: nothing is pickled")
+	case slices.Equal(methods, []string{"fork"}):
+		return detect.NotApplicable("forked workers inherit the dataset: nothing is pickled")
+	case len(p.rounds) == 0:
+		return detect.CannotTell("no worker was seen")
+	case p.worst == nil:
+		return detect.CannotTell("what was pickled under " + p.methods() + " is not in the trace")
+	case certainty == finding.Note:
+		return detect.Clean("no more than a note: persistent workers are sent the dataset once").Noting(p.finding(certainty))
+	case p.worst.limit.Bytes == 0:
+		return detect.CannotTell(words.Bytes(p.worst.bytes) + " were pickled, but how much memory there is is not in the trace")
 	}
-	return findings, checks
+	return detect.Clean(p.amount(" in "))
 }
 
 // pickled is what the workers of one loader were sent.
 type pickled struct {
-	m     *memory.Memory
-	t     *timeline.Timeline
-	group *memory.Group
-
-	certainty finding.Certainty
-	rounds    []round
-	worst     *round
-	large     bool // in bytes, not only in time
+	*detect.Case
+	starts *memory.Starts
+	rounds []round
+	worst  *round // nil: nothing that is known of
 }
 
 // round is the starts that belong together: the n-th of each rank.
@@ -69,13 +70,13 @@ type round struct {
 	pickle  time.Duration // of the rank that took longest
 	first   time.Duration
 	workers int
-	limit   memory.Limit // Load: bytes
-	limited bool
+	limit   memory.Limit // Load: bytes; Bytes 0: no limit is known
 }
 
-func (p *pickled) weigh() {
-	for _, l := range p.group.Loaders {
-		for i, s := range p.m.Starts(l) {
+// weigh compares what was pickled with the memory that there is.
+func (p *pickled) weigh(limits *memory.Limits) {
+	for _, l := range p.Loaders {
+		for i, s := range p.starts.Of(l) {
 			if i == len(p.rounds) {
 				p.rounds = append(p.rounds, round{})
 			}
@@ -84,91 +85,51 @@ func (p *pickled) weigh() {
 	}
 	for i := range p.rounds {
 		r := &p.rounds[i]
-		loads := map[*timeline.Loader]int64{}
-		for _, s := range r.starts {
-			if s.Method == "fork" {
-				continue
-			}
-			loads[s.Pass.Loader] += s.Bytes
-			r.bytes += s.Bytes
-			r.pickle, r.first = max(r.pickle, s.Pickle), max(r.first, s.First)
-			r.workers += s.Workers
-		}
-		if r.bytes == 0 {
-			continue
-		}
-		r.limit, r.limited = p.m.Tightest(loads, r.starts[0].Pass.End)
-		if p.worst == nil || r.bytes > p.worst.bytes || r.bytes == p.worst.bytes && r.pickle > p.worst.pickle {
+		r.weigh(limits)
+		if r.bytes > 0 && (p.worst == nil || r.bytes > p.worst.bytes || r.bytes == p.worst.bytes && r.pickle > p.worst.pickle) {
 			p.worst = r
 		}
 	}
-	if p.worst == nil {
-		return
+}
+
+func (r *round) weigh(limits *memory.Limits) {
+	loads := map[*timeline.Loader]int64{}
+	for _, s := range r.starts {
+		if s.Method == "fork" {
+			continue
+		}
+		loads[s.Pass.Loader] += s.Bytes
+		r.bytes += s.Bytes
+		r.pickle, r.first = max(r.pickle, s.Pickle), max(r.first, s.First)
+		r.workers += s.Workers
 	}
-	p.large = p.worst.limit.Share() >= significantShare
-	long := false
-	for _, r := range p.rounds {
-		long = long || r.pickle >= significantTime
-	}
+	r.limit, _ = limits.Tightest(loads, r.starts[0].Pass.End)
+}
+
+// certainty that it is too much; 0: it is not worth a note.
+func (p *pickled) certainty() finding.Certainty {
+	long := slices.ContainsFunc(p.rounds, func(r round) bool { return r.pickle >= significantTime })
 	switch {
-	case p.large, long && !p.once():
-		p.certainty = finding.Proven
+	case p.worst == nil:
+		return 0
+	case p.worst.limit.Share() >= significantShare, long && !p.once():
+		return finding.Proven
 	case long: // persistent workers pay for it once in their life
-		p.certainty = finding.Note
+		return finding.Note
 	}
+	return 0
 }
 
 // once reports whether the workers stay from pass to pass.
-func (p *pickled) once() bool { return p.group.Loaders[0].First().Persistent }
+func (p *pickled) once() bool { return p.First().First().Persistent }
 
-func (p *pickled) check() finding.Check {
-	c := finding.Check{Rule: id, Loader: p.group.ID, Status: finding.CannotTell}
-	methods := p.methods()
-	switch gap := p.gap(); {
-	case p.certainty > finding.Note:
-		c.Status = finding.Found
-		c.Reason = fmt.Sprintf("%s pickled for %s, in %s", words.Bytes(p.worst.bytes), words.Count(p.worst.workers, "worker"), memory.Seconds(p.worst.pickle.Seconds()))
-	case gap != "":
-		c.Reason = gap
-	case p.group.Everywhere(func(workers int32, _ string) bool { return workers == 0 }):
-		c.Status, c.Reason = finding.Clean, "no workers: nothing is pickled"
-	case p.group.Everywhere(func(workers int32, method string) bool { return workers == 0 || method == "fork" }):
-		c.Status, c.Reason = finding.Clean, "forked workers inherit the dataset: nothing is pickled"
-	case len(p.rounds) == 0:
-		c.Reason = "no worker was seen"
-	case p.worst == nil:
-		c.Reason = "what was pickled under " + methods + " is not in the trace"
-	case p.certainty == finding.Note:
-		c.Status, c.Reason = finding.Clean, "no more than a note: persistent workers are sent the dataset once"
-	case !p.worst.limited:
-		c.Reason = fmt.Sprintf("%s were pickled, but how much memory there is is not in the trace", words.Bytes(p.worst.bytes))
-	default:
-		c.Status = finding.Clean
-		c.Reason = fmt.Sprintf("%s pickled for %s in %s", words.Bytes(p.worst.bytes), words.Count(p.worst.workers, "worker"), memory.Seconds(p.worst.pickle.Seconds()))
-	}
-	return c
-}
-
-func (p *pickled) gap() string {
-	var gaps []string
-	for _, l := range p.group.Loaders {
-		if gap := p.t.Gap(l, tables); gap != "" && !slices.Contains(gaps, gap) {
-			gaps = append(gaps, gap)
-		}
-	}
-	return strings.Join(gaps, "; ")
+// amount of what was pickled in the worst round.
+func (p *pickled) amount(in string) string {
+	w := p.worst
+	return fmt.Sprintf("%s pickled for %s%s%s", words.Bytes(w.bytes), words.Count(w.workers, "worker"), in, words.Seconds(w.pickle.Seconds()))
 }
 
 // methods by which the workers were started that are not forked.
 func (p *pickled) methods() string {
-	var all []string
-	for _, l := range p.group.Loaders {
-		for i := range l.Objects {
-			if m := l.Objects[i].StartMethod; m != "" && m != "fork" && !slices.Contains(all, m) {
-				all = append(all, m)
-			}
-		}
-	}
-	slices.Sort(all)
-	return strings.Join(all, " and ")
+	return strings.Join(slices.DeleteFunc(memory.Methods(p.Loaders), func(m string) bool { return m == "" || m == "fork" }), " and ")
 }

@@ -5,9 +5,8 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/dptrace/dptrace/analyze/words"
-
 	"github.com/dptrace/dptrace/analyze/evidence/memory"
+	"github.com/dptrace/dptrace/analyze/words"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -21,17 +20,43 @@ func (c *copies) fix() string {
 	}
 	e := ranked[0]
 	expr, name := expression(e.Path)
-	code := fmt.Sprintf("# %s: %s, %s items. Where it is made:\n", c.place(e), memory.Class(e), words.Number(e.Items))
-	switch kind := memory.Class(e); {
+	code := fmt.Sprintf("# %s: %s, %s items. Where it is made:\n", c.place(e), class(e), words.Number(e.Items))
+	code += strings.NewReplacer("PRENAME", name, "EXPR", expr).Replace(packed(e))
+	if len(ranked) > 1 {
+		var more []string
+		for _, e := range ranked[1:] {
+			more = append(more, e.Path)
+		}
+		code += "\n# in the same way: " + words.List(more)
+	}
+	return code
+}
+
+// packed is code for a container and for what reads it: EXPR is the container,
+// PRENAME the beginning of names beside it.
+func packed(e traces.Extent) string {
+	switch kind := class(e); {
 	case kind == "set" || kind == "frozenset":
-		code += replace(`import numpy as np
+		return packedSet
+	case strings.HasSuffix(strings.ToLower(kind), "dict"):
+		return packedDict
+	case memory.Nested(e):
+		return packedItems
+	case strings.HasSuffix(kind, "ndarray"):
+		return packedArray
+	}
+	return packedStrings
+}
+
+const (
+	packedSet = `import numpy as np
 EXPR = np.array(sorted(EXPR))  # of a real dtype: numbers, or strings of fixed width
 
 # instead of key in EXPR
 i = np.searchsorted(EXPR, key)
-found = i < len(EXPR) and EXPR[i] == key`, expr, name)
-	case strings.HasSuffix(strings.ToLower(kind), "dict"):
-		code += replace(`import pickle
+found = i < len(EXPR) and EXPR[i] == key`
+
+	packedDict = `import pickle
 import numpy as np
 keys = sorted(EXPR)
 packed = [pickle.dumps(EXPR[k], -1) for k in keys]
@@ -43,12 +68,12 @@ del EXPR
 # instead of EXPR[key]
 i = np.searchsorted(PRENAME_keys, key)
 begin = PRENAME_ends[i - 1] if i else 0
-value = pickle.loads(PRENAME_bytes[begin:PRENAME_ends[i]])`, expr, name)
-	case strings.HasSuffix(kind, "ndarray") && !memory.Nested(e):
-		code += replace(`import numpy as np
-EXPR = np.array(EXPR.tolist())  # of a real dtype: numbers, or strings of fixed width; dtype=object is copied like a list`, expr, name)
-	case !memory.Nested(e):
-		code += replace(`import numpy as np
+value = pickle.loads(PRENAME_bytes[begin:PRENAME_ends[i]])`
+
+	packedArray = `import numpy as np
+EXPR = np.array(EXPR.tolist())  # of a real dtype: numbers, or strings of fixed width; dtype=object is copied like a list`
+
+	packedStrings = `import numpy as np
 packed = [x.encode() for x in EXPR]
 PRENAME_ends = np.cumsum([len(p) for p in packed])
 PRENAME_bytes = np.frombuffer(b"".join(packed), np.uint8)
@@ -58,9 +83,9 @@ del EXPR
 begin = PRENAME_ends[i - 1] if i else 0
 item = PRENAME_bytes[begin:PRENAME_ends[i]].tobytes().decode()
 
-# that is for strings; numbers need one line: EXPR = np.array(EXPR), with a dtype other than object`, expr, name)
-	default:
-		code += replace(`import pickle
+# that is for strings; numbers need one line: EXPR = np.array(EXPR), with a dtype other than object`
+
+	packedItems = `import pickle
 import numpy as np
 packed = [pickle.dumps(x, -1) for x in EXPR]
 PRENAME_ends = np.cumsum([len(p) for p in packed])
@@ -71,23 +96,8 @@ del EXPR
 begin = PRENAME_ends[i - 1] if i else 0
 item = pickle.loads(PRENAME_bytes[begin:PRENAME_ends[i]])
 
-# faster, if all items have the same fields: one NumPy array, Arrow column or torch tensor for each field`, expr, name)
-	}
-	if len(ranked) > 1 {
-		var more []string
-		for _, e := range ranked[1:] {
-			more = append(more, e.Path)
-		}
-		code += "\n# in the same way: " + words.List(more)
-	}
-	return code
-}
-
-// replace puts the user's names in: EXPR is the container, PRENAME the beginning
-// of names beside it.
-func replace(code, expr, name string) string {
-	return strings.NewReplacer("PRENAME", name, "EXPR", expr).Replace(code)
-}
+# faster, if all items have the same fields: one NumPy array, Arrow column or torch tensor for each field`
+)
 
 var (
 	attribute = regexp.MustCompile(`^(?:dataset|collate_fn)\.(?:.*\.)?([A-Za-z_]\w*)$`)
@@ -108,8 +118,8 @@ func expression(path string) (expr, name string) {
 
 // place is where the container belongs.
 func (c *copies) place(e traces.Extent) string {
-	if class := c.group.Loaders[0].First().DatasetClass; strings.Count(e.Path, ".") == 1 && strings.HasPrefix(e.Path, "dataset.") && !strings.Contains(e.Path, "[") {
-		return e.Path + " of " + class
+	if strings.Count(e.Path, ".") == 1 && strings.HasPrefix(e.Path, "dataset.") && !strings.Contains(e.Path, "[") {
+		return e.Path + " of " + c.First().First().DatasetClass
 	}
 	return e.Path
 }

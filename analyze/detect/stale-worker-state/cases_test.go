@@ -57,7 +57,7 @@ var cases = []struct {
 	{"set once, before the first pass", Keeper{Workers: 2, Passes: 3, Set: always("7"), Read: "yes"}, "clean", nil},
 	{"new in the training process", Keeper{Workers: 2, Passes: 3, Set: list("", "1", "2"), Read: "yes", Sees: func(int, int) string { return "" }}, "clean", nil},
 	{"changed for a look at one batch", Keeper{Workers: 2, Passes: 3, Set: list("0", "1", "0"), Read: "yes", Break: func(pass int) bool { return pass == 1 }}, "clean", nil},
-	{"workers of each pass", Keeper{Workers: 2, Passes: 3, Fresh: true, Set: counts, Read: "yes"}, "clean", []string{"no persistent workers"}},
+	{"workers of each pass", Keeper{Workers: 2, Passes: 3, Fresh: true, Set: counts, Read: "yes"}, "not-applicable", []string{"no persistent workers"}},
 	{"workers of one pass without an end", Keeper{Workers: 2, Passes: 1, Fresh: true, Set: counts, Read: "yes", Break: func(int) bool { return true }}, "cannot-tell", []string{"never came to its end"}},
 	{"one pass", Keeper{Workers: 2, Passes: 1, Set: counts, Read: "yes"}, "cannot-tell", []string{"one pass"}},
 	{"another list", Keeper{Workers: 2, Passes: 3, Set: always("7"), Read: "yes", Renews: func(pass int) bool { return pass == 2 }}, "cannot-tell", []string{"dataset.rows (list) was changed in the training process before pass 2"}},

@@ -2,45 +2,41 @@ package stale
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
-	"github.com/dptrace/dptrace/analyze/words"
-
+	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/analyze/evidence/values"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
+	"github.com/dptrace/dptrace/analyze/words"
 	"github.com/dptrace/dptrace/traces"
 )
 
 // shown is how many rows or attributes a finding names at most.
 const shown = 8
 
-func (v *verdict) finding() finding.Finding {
+func (v *compared) finding() finding.Finding {
 	s := v.stale[0]
-	f := v.group.Finding(v.Timeline, id, "")
-	f.Certainty = s.sure
 	old := s.Parent[0].Value
-	f.Title = fmt.Sprintf("%s is set to %s, but the persistent workers keep %s", s.Path, s.values(), old)
-	made := "served by workers"
+	title := fmt.Sprintf("%s is set to %s, but the persistent workers keep %s", s.Path, s.values(), old)
+	made, reads := "served by workers", finding.Evidence{Text: "It was not seen that the code that fetches samples reads it."}
 	if s.Read == "yes" {
-		f.Title += fmt.Sprintf(": %d of %d passes get samples made with the old value", len(s.passes), s.all)
-		made = "made"
-	}
-	f.Evidence = append([]finding.Evidence{s.evidence()}, v.others()...)
-	f.Evidence = append(f.Evidence, v.same(s)...)
-	if s.Read == "yes" {
-		f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("The code that fetches samples names %s%s.", last(s.Path), at(s.loader, &s.Parent[0]))})
-	} else {
-		f.Evidence = append(f.Evidence, finding.Evidence{Text: "It was not seen that the code that fetches samples reads it."})
+		title += fmt.Sprintf(": %d of %d passes get samples made with the old value", len(s.passes), s.all)
+		made, reads.Text = "made", fmt.Sprintf("The code that fetches samples names %s%s.", last(s.Path), at(s.loader, &s.Parent[0]))
 	}
 	batches := 0
 	for _, p := range s.passes {
 		batches += p.Delivered
 	}
-	f.Cost = fmt.Sprintf("%s in %s %s with %s = %s", words.Count(batches, "batch"), words.Count(len(s.passes), "pass"), made, s.Path, old)
-	f.Fix = s.fix()
-	f.NotABugIf = fmt.Sprintf("%s means nothing to the samples that the workers make.", s.Path)
-	return f
+	return finding.Finding{
+		Certainty: s.sure,
+		Title:     title,
+		Evidence:  slices.Concat([]finding.Evidence{s.evidence()}, v.others(), v.same(s), []finding.Evidence{reads}),
+		Cost:      fmt.Sprintf("%s in %s %s with %s = %s", words.Count(batches, "batch"), words.Count(len(s.passes), "pass"), made, s.Path, old),
+		Fix:       s.fix(),
+		NotABugIf: s.Path + " means nothing to the samples that the workers make.",
+	}
 }
 
 // values that were set, in their order.
@@ -74,12 +70,13 @@ func (s *stale) evidence() finding.Evidence {
 		numbers = append(numbers, int(s.workers[i].Worker))
 		ref(&s.workers[i].Attribute)
 	}
-	return finding.Evidence{Refs: refs, Text: fmt.Sprintf("As pass %d began, %s was %s in the training process and in %s. As %s began, it was %s in the training process; no worker had another value than before.",
+	return finding.Evidence{Refs: refs, Text: fmt.Sprintf("As pass %d began, %s was %s in the training process and in %s. "+
+		"As %s began, it was %s in the training process; no worker had another value than before.",
 		s.first.Number, s.Path, s.Parent[0].Value, words.Ints("worker", numbers), words.Ints("pass", passes), s.values())}
 }
 
 // others are further attributes that are stale.
-func (v *verdict) others() (list []finding.Evidence) {
+func (v *compared) others() (list []finding.Evidence) {
 	said := map[string]bool{v.stale[0].Path: true}
 	for _, s := range v.stale[1:] {
 		if !said[s.Path] && len(list) < shown && s.sure == v.stale[0].sure {
@@ -91,10 +88,11 @@ func (v *verdict) others() (list []finding.Evidence) {
 }
 
 // same tells what came of it: samples that did not change with the value.
-func (v *verdict) same(s *stale) []finding.Evidence {
-	lists := [][]values.Sample{v.c.Samples(v.Timeline, s.first)}
+func (v *compared) same(s *stale) []finding.Evidence {
+	contents := detect.Of(v.Case, values.Source)
+	lists := [][]values.Sample{contents.Samples(v.Timeline, s.first)}
 	for _, p := range s.passes {
-		lists = append(lists, v.c.Samples(v.Timeline, p))
+		lists = append(lists, contents.Samples(v.Timeline, p))
 	}
 	same, other := values.CompareByIndex(lists...)
 	if len(same) == 0 || len(other) > 0 {
@@ -103,9 +101,12 @@ func (v *verdict) same(s *stale) []finding.Evidence {
 	part := s.loader.Process.Part.Name
 	var refs []finding.Ref
 	for _, t := range same[:min(len(same), shown/2)] {
-		refs = append(refs, finding.Ref{Part: part, Table: "digest", Seq: t.First.Seq}, finding.Ref{Part: part, Table: "digest", Seq: t.Again.Seq})
+		for _, sample := range []*values.Sample{t.First, t.Again} {
+			refs = append(refs, finding.Ref{Part: part, Table: "digest", Seq: sample.Seq})
+		}
 	}
-	return []finding.Evidence{{Refs: refs, Text: fmt.Sprintf("%s that came in pass %d and in a later one, under the same index, were the same bit for bit; none had changed.", words.Upper(words.Count(len(same), "sample")), s.first.Number)}}
+	return []finding.Evidence{{Refs: refs, Text: fmt.Sprintf("%s that came in pass %d and in a later one, under the same index, "+
+		"were the same bit for bit; none had changed.", words.Upper(words.Count(len(same), "sample")), s.first.Number)}}
 }
 
 // last is the name of an attribute without what it hangs on.

@@ -10,7 +10,8 @@ import (
 // fix is shared memory for a number, which holds as long as the object that has
 // it stays; and for all else workers that live no longer than a pass.
 func (s *stale) fix() string {
-	fresh := fmt.Sprintf("# %s: start the workers anew for each pass, so that they see the value that is set before it\nDataLoader(..., persistent_workers=False)", s.loader.At())
+	fresh := fmt.Sprintf("# %s: start the workers anew for each pass, so that they see the value that is set before it\n"+
+		"DataLoader(..., persistent_workers=False)", s.loader.At())
 	kind := s.kind()
 	switch {
 	case kind == "" || strings.HasSuffix(s.Path, "]"): // of a dictionary: it may be the caller's, and read in many ways
@@ -18,7 +19,8 @@ func (s *stale) fix() string {
 	case strings.Count(s.Path, ".") > 1:
 		return fresh + "\n\n# or, if that object stays and nothing but this value of it is set anew:\n" + s.shared(kind)
 	}
-	return s.shared(kind) + fmt.Sprintf("\n\n# or, at %s, workers that are started anew for each pass\nDataLoader(..., persistent_workers=False)", s.loader.At())
+	return s.shared(kind) + fmt.Sprintf("\n\n# or, at %s, workers that are started anew for each pass\n"+
+		"DataLoader(..., persistent_workers=False)", s.loader.At())
 }
 
 // shared is code that keeps a number in shared memory.
@@ -58,8 +60,9 @@ func (s *stale) reader() string {
 
 // kind is torch's type for all values that it had; "": there is none.
 func (s *stale) kind() (kind string) {
+	kinds := map[string]string{"int": "torch.int64", "float": "torch.float64", "bool": "torch.bool"}
 	for i := range s.Parent {
-		now := map[string]string{"int": "torch.int64", "float": "torch.float64", "bool": "torch.bool"}[strings.TrimPrefix(s.Parent[i].Class, "builtins.")]
+		now := kinds[strings.TrimPrefix(s.Parent[i].Class, "builtins.")]
 		switch {
 		case kind == "" && i == 0 || kind == now:
 			kind = now

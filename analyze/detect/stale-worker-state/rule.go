@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/dptrace/dptrace/analyze/collect"
-	"github.com/dptrace/dptrace/analyze/deliveries"
 	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/evidence/attributes"
 	"github.com/dptrace/dptrace/analyze/evidence/values"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
@@ -19,83 +19,62 @@ import (
 
 // Rule is the rule.
 var Rule = detect.Rule{
-	ID:      id,
+	ID:      "stale-worker-state",
 	Title:   "Persistent workers never see a value that the training sets",
-	Sources: []collect.Any{values.Source},
-	Judge:   detect.Adapt(judge),
+	Sources: []collect.Any{attributes.Source, values.Source},
+	Judge:   judge,
 }
 
-const id = "stale-worker-state"
-
-// tables whose gaps leave open whether a value changed: only changes are written.
-var tables = []string{"process", "loader", "pass", "worker", "batch_fetch", "attribute"}
-
-func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	for _, g := range deliveries.Groups(t) {
-		v := &verdict{Timeline: t, group: g, c: collect.Of(e, values.Source)}
-		v.look()
-		if len(v.stale) > 0 {
-			findings = append(findings, v.finding())
-		}
-		checks = append(checks, v.check())
-	}
-	return findings, checks
-}
-
-// stale is an attribute that changed in the training process and in no worker.
-type stale struct {
-	*values.Scalar
-	loader  *timeline.Loader
-	object  *traces.Loader
-	first   *timeline.Pass   // that all of the workers began with
-	passes  []*timeline.Pass // that were served with the old value
-	parent  []traces.Attribute
-	workers []values.Value // their rows of the first pass
-	all     int            // passes that were compared
-	sure    finding.Certainty
-}
-
-// verdict on one loader.
-type verdict struct {
-	*timeline.Timeline
-	group *deliveries.Group
-	c     *values.Contents
-
-	stale     []*stale // the surest first
-	ranks     []int
-	gap       string
-	fresh     bool // workers are started anew for each pass, or there are none
-	endless   bool // one pass that never came to its end: a loader that makes its epochs out of one
-	unknown   bool // an older hook, which wrote no attributes
-	compared  int  // passes
-	undecided []string
-}
-
-func (v *verdict) look() {
-	for _, l := range v.group.Loaders {
+func judge(c *detect.Case) detect.Verdict {
+	v := &compared{Case: c, held: detect.Of(c, attributes.Source)}
+	for _, l := range c.Loaders {
 		for i := range l.Objects {
-			o := &l.Objects[i]
-			switch {
-			case !o.Persistent || o.NumWorkers <= 0:
+			if o := &l.Objects[i]; attributes.Persistent(o) {
+				v.compare(l, o)
+			} else {
 				v.fresh = true
 				v.endless = v.endless || o.NumWorkers > 0 && len(l.Passes) == 1 && !l.Passes[0].Exhausted
-				if v.gap == "" {
-					v.gap = v.Losses(l, tables)
-				}
-			case !values.Recorded(o):
-				v.unknown = true
-			case v.Gap(l, tables) != "":
-				v.gap = v.Gap(l, tables)
-			default:
-				v.object(l, o)
 			}
 		}
 	}
-	slices.SortStableFunc(v.stale, func(a, b *stale) int { return int(b.sure - a.sure) })
+	var found []finding.Finding
+	if len(v.stale) > 0 {
+		slices.SortStableFunc(v.stale, func(a, b *stale) int { return int(b.sure - a.sure) })
+		found = append(found, v.finding())
+	}
+	switch {
+	case len(found) > 0 && found[0].Certainty > finding.Note:
+		return detect.Found(fmt.Sprintf("%s stays %s in the workers", v.stale[0].Path, v.stale[0].Parent[0].Value), found...)
+	case v.passes == 0 && v.fresh && !v.endless:
+		return detect.NotApplicable("no persistent workers: each pass begins with the values of the training process")
+	case len(v.undecided) > 0:
+		return detect.CannotTell(v.undecided[0]).Noting(found...)
+	case v.passes == 0 && v.endless:
+		return detect.CannotTell("one pass that never came to its end: what is set while it runs does not reach its workers, " +
+			"and is not in the trace")
+	case v.passes == 0:
+		return detect.CannotTell("one pass")
+	case len(found) > 0:
+		return detect.Clean("no more than a note on " + v.stale[0].Path).Noting(found...)
+	}
+	return detect.Clean(fmt.Sprintf("%d passes, and nothing that was compared of the dataset, its transforms or the collate function "+
+		"changed in the training process alone", v.passes))
 }
 
-// object looks at one DataLoader object, whose workers live as long as it.
-func (v *verdict) object(l *timeline.Loader, o *traces.Loader) {
+// compared is what the values of one loader's attributes say.
+type compared struct {
+	*detect.Case
+	held *attributes.Attributes
+
+	passes    int      // of the object with most, whose workers served two or more
+	fresh     bool     // workers are started anew for each pass, or there are none
+	endless   bool     // one pass that never came to its end: a loader that makes its epochs out of one
+	stale     []*stale // the surest first
+	undecided []string
+}
+
+// compare looks at one DataLoader object, whose workers live as long as it.
+func (v *compared) compare(l *timeline.Loader, o *traces.Loader) {
 	var passes []*timeline.Pass
 	for _, p := range l.Passes {
 		if p.Object == o.Loader && slices.ContainsFunc(p.Workers, func(w *timeline.WorkerPass) bool { return w.Windows > 0 }) {
@@ -105,61 +84,66 @@ func (v *verdict) object(l *timeline.Loader, o *traces.Loader) {
 	if len(passes) < 2 {
 		return
 	}
-	v.compared = max(v.compared, len(passes))
-	for _, r := range v.c.Renewed(l, o.Loader) {
+	v.passes = max(v.passes, len(passes))
+	held := v.held.Of(l, o.Loader)
+	for _, r := range held.Renewed {
 		if r.Pass > passes[0].Recorded && r.Read != "no" {
-			v.undecided = append(v.undecided, fmt.Sprintf("%s (%s) was changed in the training process before pass %d: whether the workers have it is not in the trace", r.Path, strings.TrimPrefix(r.Class, "builtins."), r.Pass))
+			v.undecided = append(v.undecided, fmt.Sprintf("%s (%s) was changed in the training process before pass %d: "+
+				"whether the workers have it is not in the trace", r.Path, strings.TrimPrefix(r.Class, "builtins."), r.Pass))
 		}
 	}
-	scalars, full := v.c.Scalars(v.Timeline, l, o.Loader)
-	if full {
-		v.undecided = append(v.undecided, "more values changed than are kept")
-		return
-	}
-	for _, s := range scalars {
-		one := &stale{Scalar: s, loader: l, object: o, first: passes[0], all: len(passes)}
-		if !one.kept(v, passes) {
-			continue
-		}
-		one.compare(passes[1:])
-		if len(one.passes) > 0 {
-			v.stale = append(v.stale, one)
-			v.ranks = append(v.ranks, l.Rank())
+	for _, scalar := range held.Scalars {
+		s := &stale{Scalar: scalar, loader: l, object: o, first: passes[0], all: len(passes)}
+		holds, lacks := s.inherited()
+		switch {
+		case holds == 0:
+		case lacks > 0:
+			v.undecided = append(v.undecided, fmt.Sprintf("%s: only %d of %d workers have it", s.Path, holds, holds+lacks))
+		default:
+			if s.serve(passes[1:]); len(s.passes) > 0 {
+				v.stale = append(v.stale, s)
+			}
 		}
 	}
 }
 
-// kept reports whether the workers hold the value as they inherited it, and none
-// has changed it.
-func (s *stale) kept(v *verdict, passes []*timeline.Pass) bool {
-	if len(s.Parent) < 2 || s.Parent[0].Pass > passes[0].Recorded {
-		return false
+// stale is an attribute that changed in the training process and in no worker.
+type stale struct {
+	*attributes.Scalar
+	loader  *timeline.Loader
+	object  *traces.Loader
+	first   *timeline.Pass   // that all of the workers began with
+	passes  []*timeline.Pass // that were served with the old value
+	parent  []traces.Attribute
+	workers []attributes.Value // their rows of the first pass
+	all     int                // passes that were compared
+	sure    finding.Certainty
+}
+
+// inherited counts the workers that hold the value as they inherited it, and
+// those that do not have it. None hold it, if one changes it by itself or was
+// given one of its own.
+func (s *stale) inherited() (holds, lacks int) {
+	if len(s.Parent) < 2 || s.Parent[0].Pass > s.first.Recorded {
+		return 0, 0
 	}
-	holds, lacks := 0, 0
-	for _, w := range passes[0].Workers {
+	for _, w := range s.first.Workers {
 		rows := s.Workers[w.Number]
 		switch {
 		case len(rows) == 0 && w.Windows > 0:
 			lacks++
-			continue
 		case len(rows) == 0: // it served no sample
-			continue
-		case len(rows) > 1, !equal(&rows[0].Attribute, &s.Parent[0]): // it changes the value by itself, or was given one of its own
-			return false
-		case rows[0].In != passes[0]:
-			return false
+		case len(rows) > 1, !equal(&rows[0].Attribute, &s.Parent[0]), rows[0].In != s.first:
+			return 0, 0
+		default:
+			s.workers = append(s.workers, rows[0])
 		}
-		holds++
-		s.workers = append(s.workers, rows[0])
 	}
-	if holds > 0 && lacks > 0 {
-		v.undecided = append(v.undecided, fmt.Sprintf("%s: only %d of %d workers have it", s.Path, holds, holds+lacks))
-	}
-	return holds > 0 && lacks == 0
+	return len(s.workers), lacks
 }
 
-// compare finds the passes that ran with an old value in all workers.
-func (s *stale) compare(passes []*timeline.Pass) {
+// serve finds the passes that ran with an old value in all workers.
+func (s *stale) serve(passes []*timeline.Pass) {
 	train := false
 	for _, p := range passes {
 		now := s.Parent[0]
@@ -187,28 +171,3 @@ func (s *stale) served(p *timeline.Pass) bool {
 }
 
 func equal(a, b *traces.Attribute) bool { return a.Value == b.Value && a.Class == b.Class }
-
-func (v *verdict) check() finding.Check {
-	c := finding.Check{Rule: id, Loader: v.group.ID, Status: finding.CannotTell}
-	switch {
-	case len(v.stale) > 0 && v.stale[0].sure > finding.Note:
-		c.Status, c.Reason = finding.Found, fmt.Sprintf("%s stays %s in the workers", v.stale[0].Path, v.stale[0].Parent[0].Value)
-	case v.gap != "":
-		c.Reason = v.gap
-	case v.unknown:
-		c.Reason = "the values of attributes are not in the trace"
-	case len(v.undecided) > 0:
-		c.Reason = v.undecided[0]
-	case v.compared == 0 && v.endless:
-		c.Reason = "one pass that never came to its end: what is set while it runs does not reach its workers, and is not in the trace"
-	case v.compared == 0 && v.fresh:
-		c.Status, c.Reason = finding.Clean, "no persistent workers: each pass begins with the values of the training process"
-	case v.compared == 0:
-		c.Reason = "one pass"
-	case len(v.stale) > 0:
-		c.Status, c.Reason = finding.Clean, "no more than a note on "+v.stale[0].Path
-	default:
-		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%d passes, and nothing that was compared of the dataset, its transforms or the collate function changed in the training process alone", v.compared)
-	}
-	return c
-}

@@ -2,6 +2,7 @@ package wronglen_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/dptrace/dptrace/analyze"
@@ -97,6 +98,9 @@ var wraps = []struct {
 	{"only labels could be read", played{sampler: random, length: -1, asks: Shuffled(120, 1), batch: 8, what: func(_ int, index int64) What { return What{Content: "pil", Label: fmt.Sprint(index % 80), Part: true} }}, "cannot-tell", nil},
 	{"chunks", played{sampler: random, length: -1, asks: Shuffled(120, 1), batch: 8, what: func(_ int, index int64) What { return What{Content: fmt.Sprint(index % 80), Chunks: true} }}, "cannot-tell", nil},
 	{"put together of others", played{sampler: random, length: 120, composed: true, asks: Shuffled(120, 1), batch: 8, what: around(80)}, "cannot-tell", []string{"put together"}},
+	{"a length beyond all reckoning", played{sampler: random, length: math.MaxInt64, asks: Shuffled(120, 1), batch: 8, what: around(1000)}, "cannot-tell", []string{"too few"}},
+	{"indices beyond all reckoning", played{sampler: random, length: -1, asks: append(Shuffled(119, 1), math.MaxInt64), batch: 8, what: around(1000)}, "cannot-tell", []string{"length of the dataset is not"}},
+	{"shares beyond all reckoning", played{sampler: deals, length: -1, replicas: math.MaxInt64, total: math.MaxInt64, asks: Shuffled(120, 1), batch: 8, what: around(1000)}, "cannot-tell", []string{"too few"}},
 	{"a sampler of the program's own", played{sampler: "__main__.Order", length: -1, asks: Shuffled(120, 1), batch: 8, what: around(80)}, "cannot-tell", []string{"length of the dataset is not"}},
 	{"broken off", played{sampler: random, length: -1, asks: Shuffled(120, 1), batch: 8, what: around(80), open: true}, "cannot-tell", []string{"length of the dataset is not"}},
 	{"an older hook", played{sampler: random, length: -1, asks: Shuffled(120, 1), batch: 8, old: true}, "cannot-tell", []string{"not in the trace"}},
@@ -179,6 +183,7 @@ var streams = []struct {
 }{
 	{"fewer", stream{asked: 100, gives: eights(10, 2), batched: "yes"}, "proven", []string{"__main__.Rows gives 82 samples, its len() says 100", "18 samples less", "return 82"}},
 	{"more, in workers", stream{asked: 64, gives: eights(10, 2), batched: "yes", workers: 2}, "proven", []string{"82 samples, its len() says 64", "18 samples more"}},
+	{"a length beyond all reckoning", stream{asked: math.MaxInt64, gives: eights(10, 2), batched: "yes"}, "proven", []string{"9,223,372,036,854,775,725 samples less"}},
 	{"not batched", stream{asked: 4, gives: []int32{8, 8, 8, 8, 8, 8}, batched: "no"}, "proven", []string{"6 samples, its len() says 4"}},
 
 	{"as many", stream{asked: 82, gives: eights(10, 2), batched: "yes"}, "clean", []string{"1 pass of as many"}},

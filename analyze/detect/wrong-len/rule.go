@@ -6,106 +6,78 @@ package wronglen
 
 import (
 	"fmt"
-	"slices"
-
-	"github.com/dptrace/dptrace/analyze/words"
 
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/deliveries"
 	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/analyze/evidence/values"
 	"github.com/dptrace/dptrace/analyze/finding"
-	"github.com/dptrace/dptrace/analyze/timeline"
+	"github.com/dptrace/dptrace/analyze/words"
 )
 
 // Rule is the rule.
 var Rule = detect.Rule{
 	ID:      id,
-	DP:      dp,
+	DP:      "DP7",
 	Title:   "__len__ and __getitem__ disagree",
-	Sources: []collect.Any{values.Source, deliveries.Source},
-	Judge:   detect.Adapt(judge),
+	Sources: []collect.Any{failed, values.Source, deliveries.Source},
+	Judge:   judge,
 }
 
-const (
-	id = "wrong-len"
-	dp = "DP7"
-)
+const id = "wrong-len"
 
-var tables = append(slices.Clone(deliveries.Tables), "exception", "digest")
-
-func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	c, d := collect.Of(e, values.Source), collect.Of(e, deliveries.Source)
-	missing, fetched := missingOf(t), d.Fetches(t)
-	for _, g := range deliveries.Groups(t) {
-		v := &verdict{Timeline: t, group: g, c: c, fetched: fetched, gap: g.Gap(t, tables)}
-		for _, l := range g.Loaders {
-			v.missing = append(v.missing, missing[l]...)
-		}
-		v.absent()
-		if v.certainty == 0 {
-			v.wrapped()
-			v.counted()
-		}
-		switch {
-		case v.worst != nil:
-			findings = append(findings, v.absentFinding())
-		case v.wrap != nil && v.wrap.sure > 0:
-			findings = append(findings, v.wrapFinding())
-		case v.count != nil && v.count.sure > 0:
-			findings = append(findings, v.countFinding())
-		}
-		checks = append(checks, v.check())
+func judge(c *detect.Case) detect.Verdict {
+	lookups := detect.Of(c, failed).of(c.Loaders)
+	if worst, certainty := surest(lookups); worst != nil {
+		return detect.Found(fmt.Sprintf("%s for sample %d", worst.Type, worst.Sample), worst.finding(c, certainty))
 	}
-	return findings, checks
-}
-
-// verdict on one loader.
-type verdict struct {
-	*timeline.Timeline
-	group     *deliveries.Group
-	c         *values.Contents
-	fetched   map[*timeline.WorkerPass]*deliveries.Fetched
-	gap       string
-	missing   []missing
-	worst     *missing
-	certainty finding.Certainty // of worst
-
-	wrap  *wrap  // of the rank that shows most
-	count *count // of the pass that shows most
-	right int    // passes of an IterableDataset that gave as many as its len() says
-	why   string // it cannot be told
-}
-
-func (v *verdict) check() finding.Check {
-	c := finding.Check{Rule: id, Loader: v.group.ID, Status: finding.CannotTell}
-	w := v.wrap
+	var k compared
+	k.lookups = lookups
+	k.wrap, k.unknown = wrapped(c)
+	k.count, k.right = counted(c)
+	var notes []finding.Finding
 	switch {
-	case v.certainty > 0:
-		c.Status, c.Reason = finding.Found, fmt.Sprintf("%s for sample %d", v.worst.Type, v.worst.Sample)
-	case w != nil && w.sure > finding.Note:
-		c.Status, c.Reason = finding.Found, fmt.Sprintf("%d pairs of samples are alike, %d apart", w.pairs, w.size)
-	case v.count != nil && v.count.sure > finding.Note:
-		c.Status, c.Reason = finding.Found, fmt.Sprintf("%d samples, and a length of %d", v.count.got, v.count.asked)
-	case len(v.missing) > 0:
-		m := v.missing[0]
-		c.Reason = fmt.Sprintf("%s for sample %d at %s: it is not told that its index is what is missing", m.Type, m.Sample, v.at(&m))
-	case v.gap != "":
-		c.Reason = v.gap
-	case v.count != nil:
-		c.Reason = v.count.why
-	case v.right > 0:
-		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s of as many samples as len() says", words.Count(v.right, "pass"))
-	case v.group.Loaders[0].Iterable():
-		c.Reason = "an IterableDataset whose length the program did not ask for, or that was not used to its end"
-	case w == nil:
-		c.Reason = "no sample was missing; whether two indices give the same sample is not known: " + v.why
-	case w.repeats > 0:
-		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s samples, each %d times", words.Number(w.size), w.repeats)
-	case w.sure == finding.Note || w.why != "":
-		c.Reason = w.why
-	default:
-		c.Status, c.Reason = finding.Clean, fmt.Sprintf("no sample was missing, and of %d of %s samples that were compared none is another one once more", w.compared, words.Number(w.most))
+	case k.wrap.sureness() > finding.Note:
+		return detect.Found(fmt.Sprintf("%d pairs of samples are alike, %d apart", k.wrap.pairs, k.wrap.size), k.wrap.finding())
+	case k.count.sureness() > finding.Note:
+		return detect.Found(fmt.Sprintf("%d samples, and a length of %d", k.count.got, k.count.asked), k.count.finding())
+	case k.wrap.sureness() == finding.Note:
+		notes = append(notes, k.wrap.finding())
+	case k.count.sureness() == finding.Note:
+		notes = append(notes, k.count.finding())
 	}
-	return c
+	return k.without(c.First().Iterable()).Noting(notes...)
+}
+
+// compared is what was looked at of one loader.
+type compared struct {
+	lookups []lookup // that failed
+	wrap    *wrap    // nil: no samples of a map-style dataset could be compared
+	unknown string   // why
+	count   *count   // nil: no pass of an IterableDataset gave another number than its len()
+	right   int      // passes that gave as many
+}
+
+// without a bug: what there is to say.
+func (k *compared) without(iterable bool) detect.Verdict {
+	switch {
+	case len(k.lookups) > 0:
+		l := k.lookups[0]
+		return detect.CannotTell(fmt.Sprintf("%s for sample %d at %s: it is not told that its index is what is missing",
+			l.Type, l.Sample, l.at()))
+	case k.count != nil:
+		return detect.CannotTell(k.count.why)
+	case k.right > 0:
+		return detect.Clean(words.Count(k.right, "pass") + " of as many samples as len() says")
+	case iterable:
+		return detect.CannotTell("an IterableDataset whose length the program did not ask for, or that was not used to its end")
+	case k.wrap == nil:
+		return detect.CannotTell("no sample was missing; whether two indices give the same sample is not known: " + k.unknown)
+	case k.wrap.repeats > 0:
+		return detect.Clean(fmt.Sprintf("%s samples, each %d times", words.Number(k.wrap.size), k.wrap.repeats))
+	case k.wrap.why != "":
+		return detect.CannotTell(k.wrap.why)
+	}
+	return detect.Clean(fmt.Sprintf("no sample was missing, and of %d of %s samples that were compared none is another one once more",
+		k.wrap.compared, words.Number(k.wrap.most)))
 }

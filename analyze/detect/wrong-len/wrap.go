@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dptrace/dptrace/analyze/words"
-
+	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/analyze/evidence/values"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
-	"github.com/dptrace/dptrace/traces"
+	"github.com/dptrace/dptrace/analyze/words"
 )
 
 const (
@@ -39,41 +38,75 @@ type wrap struct {
 	why         string // there is no more to say
 }
 
-// wrapped compares samples of map-style datasets with one another.
-func (v *verdict) wrapped() {
-	for _, l := range v.group.Loaders {
+// wrapped compares samples of map-style datasets with one another: it is the rank
+// that shows most; nil: none can be compared, and why.
+func wrapped(c *detect.Case) (worst *wrap, unknown string) {
+	contents := detect.Of(c, values.Source)
+	for _, l := range c.Loaders {
 		switch {
 		case l.Iterable():
 		case !values.Recorded(l.First()):
-			v.why = "what samples contain is not in the trace"
+			unknown = "what samples contain is not in the trace"
 		case l.First().DatasetID == 0:
-			v.why = "the dataset is put together of others"
+			unknown = "the dataset is put together of others"
 		default:
-			w := v.look(l)
-			if v.wrap == nil || cmp.Or(cmp.Compare(w.sure, v.wrap.sure), cmp.Compare(w.compared, v.wrap.compared)) > 0 {
-				v.wrap = w
+			w := &wrap{loader: l}
+			w.least, w.most = lengthOf(l, contents)
+			w.look(fixed(c.Timeline, l, contents))
+			w.judge()
+			if worst == nil || cmp.Or(cmp.Compare(w.sure, worst.sure), cmp.Compare(w.compared, worst.compared)) > 0 {
+				worst = w
 			}
 		}
 	}
+	return worst, unknown
 }
 
-func (v *verdict) look(l *timeline.Loader) *wrap {
-	w := &wrap{loader: l}
-	w.least, w.most = v.length(l)
-	samples := v.fixed(l)
+// lengthOf a loader's dataset: the least and the most that it can be.
+func lengthOf(l *timeline.Loader, contents *values.Contents) (least, most int64) {
+	if n := l.First().Length; n >= 0 {
+		return n, n
+	}
+	if d, ok := contents.Dataset(l.Process, l.First()); ok && d.Length >= 0 {
+		return d.Length, d.Length
+	}
+	most = -1
+	for _, p := range l.Passes {
+		from, to := boundsOf(p, contents.Asked(p))
+		least = max(least, from)
+		if to >= 0 && (most < 0 || to < most) {
+			most = to
+		}
+	}
+	if most >= 0 && least > most {
+		return least, -1
+	}
+	return least, most
+}
+
+// look finds the size that most pairs of samples speak for.
+func (w *wrap) look(samples []*values.Sample) {
 	w.compared = len(samples)
 	for _, size := range sizes(samples) {
 		if pairs, ok := systematic(samples, size); ok && len(pairs) > w.pairs {
 			w.size, w.pairs, w.shown = size, len(pairs), pairs
 		}
 	}
-	times := w.least / max(w.size, 1)
-	switch {
-	case w.pairs < 3 && w.most < 0:
-		w.why = "the length of the dataset is not in the trace"
-	case w.pairs < 3 && int64(w.compared) < w.most && int64(w.compared)*int64(w.compared) < 10*seen*w.most:
-		w.why = fmt.Sprintf("%d of %s samples are known to have the same content in each pass: too few to tell whether two indices give the same sample", w.compared, words.Number(w.most))
-	case w.pairs < 3:
+}
+
+// judge says what the pairs of samples mean.
+func (w *wrap) judge() {
+	if w.pairs < 3 {
+		switch compared := int64(w.compared); {
+		case w.most < 0:
+			w.why = "the length of the dataset is not in the trace"
+		case compared < w.most && compared*compared/(10*seen) < w.most:
+			w.why = fmt.Sprintf("%d of %s samples are known to have the same content in each pass: "+
+				"too few to tell whether two indices give the same sample", w.compared, words.Number(w.most))
+		}
+		return
+	}
+	switch times := w.least / w.size; {
 	case w.most < 0:
 		w.why = fmt.Sprintf("%d pairs of samples are alike, %d apart, but the length of the dataset is not in the trace", w.pairs, w.size)
 	case w.pairs < enough || w.size < enough || w.least <= w.size:
@@ -84,68 +117,28 @@ func (v *verdict) look(l *timeline.Loader) *wrap {
 		w.why = fmt.Sprintf("%d pairs of samples are alike, %d apart: the dataset may repeat them on purpose", w.pairs, w.size)
 	case times >= rounds:
 		w.sure = finding.Note
-		w.why = fmt.Sprintf("the dataset goes around its %d samples %d times: its data may have a period, or its length may be chosen so", w.size, times)
+		w.why = fmt.Sprintf("the dataset goes around its %d samples %d times: its data may have a period, or its length may be chosen so",
+			w.size, times)
 	default:
 		w.sure = finding.Proven
 	}
-	return w
 }
 
-// length of a loader's dataset: the least and the most that it can be.
-func (v *verdict) length(l *timeline.Loader) (least, most int64) {
-	if n := l.First().Length; n >= 0 {
-		return n, n
+// sureness that it is a bug; 0: there is none, or there was nothing to compare.
+func (w *wrap) sureness() finding.Certainty {
+	if w == nil {
+		return 0
 	}
-	if d, ok := v.c.Dataset(l.Process, l.First()); ok && d.Length >= 0 {
-		return d.Length, d.Length
-	}
-	most = -1
-	bound := func(from, to int64) {
-		least = max(least, from)
-		if to >= 0 && (most < 0 || to < most) {
-			most = to
-		}
-	}
-	for _, p := range l.Passes {
-		a, o := v.c.Asked(p), p.DataLoader()
-		if a == nil || a.Odd || p.Blind || !torchs(o) {
-			continue
-		}
-		bound(a.Max+1, -1)
-		n := int64(a.Samples)
-		switch {
-		case o.SamplerReplicas > 0 && o.SamplerTotal > 0: // it repeats or leaves out fewer than there are ranks
-			bound(o.SamplerTotal-o.SamplerReplicas+1, o.SamplerTotal+o.SamplerReplicas-1)
-		case o.SamplerReplicas > 0 || !p.Exhausted || o.Replacement == "yes":
-		case !o.DropLast && n == a.Max+1:
-			bound(n, n)
-		case o.DropLast && o.BatchSize > 0 && a.Max < n+int64(o.BatchSize)-1:
-			bound(n, n+int64(o.BatchSize)-1)
-		}
-	}
-	if most >= 0 && least > most {
-		return least, -1
-	}
-	return least, most
-}
-
-// torchs reports whether the indices are those of a sampler of torch's that asks
-// for all below a length.
-func torchs(o *traces.Loader) bool {
-	switch o.BatchSampler {
-	case "", "torch.utils.data.sampler.BatchSampler":
-		return slices.Contains(whole, o.Sampler)
-	}
-	return false
+	return w.sure
 }
 
 // fixed is one sample of each index whose content is known, is known as a whole,
 // and was the same in all passes.
-func (v *verdict) fixed(l *timeline.Loader) (samples []*values.Sample) {
+func fixed(t *timeline.Timeline, l *timeline.Loader, contents *values.Contents) (samples []*values.Sample) {
 	byIndex := map[int64]*values.Sample{}
 	changes := map[int64]bool{}
 	for _, p := range l.Passes {
-		list := v.c.Samples(v.Timeline, p)
+		list := contents.Samples(t, p)
 		for i := range list {
 			s := &list[i]
 			switch first := byIndex[s.Index]; {
@@ -233,37 +226,34 @@ func systematic(samples []*values.Sample, size int64) (pairs [][2]*values.Sample
 	return pairs, 4*max(elsewhere, all-len(pairs)) <= all
 }
 
-func (v *verdict) wrapFinding() finding.Finding {
-	w := v.wrap
-	f := v.group.Finding(v.Timeline, id, dp)
-	f.Certainty = w.sure
-	length := words.Number(w.most)
+func (w *wrap) finding() finding.Finding {
+	name, length := w.loader.First().DatasetClass, words.Number(w.most)
 	if w.least != w.most {
-		length = fmt.Sprintf("%s to %s", words.Number(w.least), length)
+		length = words.Number(w.least) + " to " + length
 	}
-	name := w.loader.First().DatasetClass
-	f.Title = fmt.Sprintf("%s has %s samples, and a length of %s: it begins again at index %d", name, words.Number(w.size), length, w.size)
-	part := w.loader.Process.Part.Name
 	var refs []finding.Ref
-	for _, p := range w.shown[:min(len(w.shown), 4)] {
-		refs = append(refs, finding.Ref{Part: part, Table: "digest", Seq: p[0].Seq}, finding.Ref{Part: part, Table: "digest", Seq: p[1].Seq})
+	for _, pair := range w.shown[:min(len(w.shown), 4)] {
+		for _, s := range pair {
+			refs = append(refs, finding.Ref{Part: w.loader.Process.Part.Name, Table: "digest", Seq: s.Seq})
+		}
 	}
-	one := w.shown[0]
-	f.Evidence = []finding.Evidence{{Refs: refs, Text: fmt.Sprintf("%d pairs of samples whose indices differ by a multiple of %d are the same bit for bit, for example %d and %d (digest %x of both); none of %d samples that were compared contradicts, and the pairs differ from one another.",
-		w.pairs, w.size, one[0].Index, one[1].Index, one[0].Content[:8], w.compared)}}
-	more := w.least - w.size
-	f.Cost = fmt.Sprintf("%s of %s samples of each pass come again: they count %d times, the others %s", words.Number(more), words.Number(w.least), (w.least+w.size-1)/w.size, once(w))
-	f.Fix = fmt.Sprintf(`# in %s: the length of what __getitem__ reads, not one from a header or another list
+	one, others := w.shown[0], "once"
+	if n := w.least / w.size; n > 1 {
+		others = fmt.Sprint(n)
+	}
+	return finding.Finding{
+		Certainty: w.sure,
+		Title:     fmt.Sprintf("%s has %s samples, and a length of %s: it begins again at index %d", name, words.Number(w.size), length, w.size),
+		Evidence: []finding.Evidence{{Refs: refs, Text: fmt.Sprintf("%d pairs of samples whose indices differ by a multiple of %d "+
+			"are the same bit for bit, for example %d and %d (digest %x of both); none of %d samples that were compared contradicts, "+
+			"and the pairs differ from one another.",
+			w.pairs, w.size, one[0].Index, one[1].Index, one[0].Content[:8], w.compared)}},
+		Cost: fmt.Sprintf("%s of %s samples of each pass come again: they count %d times, the others %s",
+			words.Number(w.least-w.size), words.Number(w.least), (w.least-1)/w.size+1, others),
+		Fix: fmt.Sprintf(`# in %s: the length of what __getitem__ reads, not one from a header or another list
 def __len__(self):
     return len(self.items)  # %d
-# and no lookup that goes around (index %% n, np.take(..., mode="wrap")): let it raise IndexError`, name, w.size)
-	f.NotABugIf = "the dataset goes around on purpose, to make a pass of a chosen length, or the data themselves repeat with this period."
-	return f
-}
-
-func once(w *wrap) string {
-	if n := w.least / w.size; n > 1 {
-		return fmt.Sprint(n)
+# and no lookup that goes around (index %% n, np.take(..., mode="wrap")): let it raise IndexError`, name, w.size),
+		NotABugIf: "the dataset goes around on purpose, to make a pass of a chosen length, or the data themselves repeat with this period.",
 	}
-	return "once"
 }

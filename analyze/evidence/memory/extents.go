@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/dptrace/dptrace/analyze/timeline"
@@ -10,13 +11,14 @@ import (
 // BlockBytes is the size of the blocks that addresses are folded into.
 const BlockBytes = 2 << 20
 
-// runs is ranges of blocks, sorted, without overlap.
-type runs []span
+// Blocks is ranges of blocks, sorted, without overlap.
+type Blocks []span
 
-type span struct{ from, to int64 } // blocks, to is excluded
+type span struct{ from, to int64 } // to is excluded
 
-func runsOf(extents ...traces.Extent) runs {
-	var all runs
+// BlocksOf is the blocks that the objects of some containers lie on.
+func BlocksOf(extents ...traces.Extent) Blocks {
+	var all Blocks
 	for _, e := range extents {
 		for i, from := range e.Starts {
 			if i < len(e.Counts) && e.Counts[i] > 0 {
@@ -24,8 +26,8 @@ func runsOf(extents ...traces.Extent) runs {
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b span) int { return int(a.from - b.from) })
-	var out runs
+	slices.SortFunc(all, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	var out Blocks
 	for _, s := range all {
 		if n := len(out); n > 0 && s.from <= out[n-1].to {
 			out[n-1].to = max(out[n-1].to, s.to)
@@ -36,8 +38,9 @@ func runsOf(extents ...traces.Extent) runs {
 	return out
 }
 
-func (r runs) has(block int64) bool {
-	i, found := slices.BinarySearchFunc(r, block, func(s span, b int64) int {
+// Has reports whether a block is one of them.
+func (b Blocks) Has(block int64) bool {
+	_, found := slices.BinarySearchFunc(b, block, func(s span, b int64) int {
 		switch {
 		case s.to <= b:
 			return -1
@@ -46,22 +49,22 @@ func (r runs) has(block int64) bool {
 		}
 		return 0
 	})
-	return found && i < len(r)
+	return found
 }
 
-func (r runs) bytes() int64 {
+func (b Blocks) bytes() int64 {
 	var n int64
-	for _, s := range r {
+	for _, s := range b {
 		n += (s.to - s.from) * BlockBytes
 	}
 	return n
 }
 
-// extentsFor finds the containers that the workers inherited which a pass
-// started: those of its loader, the newest of each path.
-func (p *part) extentsFor(pass *timeline.Pass) []traces.Extent {
+// inherited is the containers that the workers inherited which a pass started:
+// those of its loader, the newest of each path.
+func (r *rows) inherited(pass *timeline.Pass) []traces.Extent {
 	var out []traces.Extent
-	for _, e := range p.extents[pass.Loader.Process.Proc] {
+	for _, e := range r.extents {
 		if e.Loader != pass.Object || e.Pass > pass.Recorded {
 			continue
 		}

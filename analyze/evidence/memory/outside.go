@@ -15,32 +15,31 @@ const step = 4 << 20
 // collector writes to all that was imported, and may fall between two counts.
 const atOnce = 2
 
-// Unnamed is what the workers of a crew copied of memory that no known container
-// lies on, if it is too much for what import torch leaves and grew with the
-// batches; else 0.
-func (m *Memory) Unnamed(c *WorkerSet) int64 {
-	p := m.parts[c.Loader.Process.Part]
+// Unnamed is what the workers copied of memory that no known container lies on,
+// if it is too much for what import torch leaves and grew with the batches;
+// else 0.
+func (s *WorkerSet) Unnamed() int64 {
 	var sum, steady int64
-	for _, s := range c.Shares {
-		if s.Tier != Kernel {
+	for _, w := range s.Workers {
+		if w.Tier != Kernel {
 			return 0
 		}
-		sum += s.Outside
-		steady += p.steady(c.Loader.Process.Proc, s)
+		sum += w.Outside
+		steady += w.Steady
 	}
-	if steady <= UnnamedLeast*int64(len(c.Shares)) {
+	if steady <= UnnamedLeast*int64(len(s.Workers)) {
 		return 0
 	}
 	return sum
 }
 
-// steady is what a worker copied outside in steps between which batches were
-// delivered, the largest of them left out.
-func (p *part) steady(main uint32, s *WorkerMemory) int64 {
+// steady is what a worker copied outside in steps between which its main process
+// was handed batches, the largest of them left out.
+func (c *Copies) steady(main *rows) int64 {
 	var steps []int64
-	for i, from := 1, 0; i < len(s.Curve); i++ {
-		a, b := s.Curve[from], s.Curve[i]
-		if b.Outside-a.Outside >= step && p.delivered(main, a.TS, b.TS) {
+	for i, from := 1, 0; i < len(c.Curve); i++ {
+		a, b := c.Curve[from], c.Curve[i]
+		if b.Outside-a.Outside >= step && main.deliveredBetween(a.TS, b.TS) {
 			steps = append(steps, b.Outside-a.Outside)
 			from = i
 		}
@@ -51,17 +50,4 @@ func (p *part) steady(main uint32, s *WorkerMemory) int64 {
 		sum += n
 	}
 	return sum
-}
-
-// Parent is what the main process of a loader wrote to after it had forked.
-// What of it was copied cannot be told.
-func (m *Memory) Parent(c *WorkerSet) int64 {
-	p := m.parts[c.Loader.Process.Part]
-	var n int64
-	for _, r := range p.cow[c.Loader.Process.Proc] {
-		if r.mapping == "parent" {
-			n = max(n, r.written*c.page)
-		}
-	}
-	return n
 }

@@ -3,6 +3,7 @@ package values
 import (
 	"slices"
 
+	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -46,18 +47,55 @@ func (p *part) put(r *traces.BatchPut) {
 	}
 }
 
+// open notes a row that begins or ends a pass.
+func (p *part) open(r *traces.Pass) {
+	if k := (passKey{r.Proc, r.Loader, r.Pass}); r.Phase == "end" {
+		p.ends[k] = *r
+	} else {
+		p.begins[k] = *r
+	}
+}
+
 func (a *Asked) thin(halved uint) {
 	a.halved = halved
 	a.kept = slices.DeleteFunc(a.kept, func(i int64) bool { return !low(i, halved) })
 }
 
 // forget the indices of a loader that has no distributed sampler.
-func (p *part) forget(l loaderKey) {
+func (p *part) forget(r *traces.Loader) {
+	if r.SamplerReplicas > 0 {
+		return
+	}
+	p.plain[loaderKey{r.Proc, r.Loader}] = true
 	for k, a := range p.asked {
-		if k.proc == l.proc && k.loader == l.loader {
+		if k.proc == r.Proc && k.loader == r.Loader {
 			a.kept = nil
 		}
 	}
+}
+
+// Begin is the row that begins a pass; ok is false if it is lost.
+func (c *Contents) Begin(p *timeline.Pass) (row traces.Pass, ok bool) {
+	return find(c, p, func(rows *part) map[passKey]traces.Pass { return rows.begins })
+}
+
+// End is the row that ends a pass.
+func (c *Contents) End(p *timeline.Pass) (row traces.Pass, ok bool) {
+	return find(c, p, func(rows *part) map[passKey]traces.Pass { return rows.ends })
+}
+
+// Asked is what a pass asked for; nil if it asked for nothing, or for keys.
+func (c *Contents) Asked(p *timeline.Pass) *Asked {
+	a, _ := find(c, p, func(rows *part) map[passKey]*Asked { return rows.asked })
+	return a
+}
+
+func find[T any](c *Contents, p *timeline.Pass, in func(*part) map[passKey]T) (found T, ok bool) {
+	l := p.Loader.Process
+	if rows := c.parts[l.Part]; rows != nil {
+		found, ok = in(rows)[passKey{l.Proc, p.Object, p.Recorded}]
+	}
+	return found, ok
 }
 
 // Coverage is how often ranks together asked for each index below a length.
@@ -88,14 +126,25 @@ func Cover(length int64, ranks []*Asked) Coverage {
 			}
 		}
 	}
-	all := 0
-	for i := range length {
+	c.Never = max(0, below(length, halved)-len(seen))
+	return c
+}
+
+// counted is up to which length indices are counted one by one. A length of a
+// trace may be any number; beyond this one it is reckoned, one of 2^halved.
+const counted = 1 << 26
+
+// below is how many indices below a length are looked at.
+func below(length int64, halved uint) (n int) {
+	if halved == 0 {
+		return int(length)
+	}
+	for i := range min(length, counted) {
 		if low(i, halved) {
-			all++
+			n++
 		}
 	}
-	c.Never = all - len(seen)
-	return c
+	return n + int(max(length-counted, 0)>>halved)
 }
 
 // Kept reports whether the indices are known that Cover counts.

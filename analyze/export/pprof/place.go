@@ -60,10 +60,10 @@ func role(p *timeline.Process) string {
 	case "worker":
 		return "worker of an unknown loader"
 	}
-	if p.Cmdline == "" {
+	words := strings.Fields(p.Cmdline)
+	if len(words) == 0 { // not recorded, or a blank argv[0]
 		return "process without a name"
 	}
-	words := strings.Fields(p.Cmdline)
 	words[0] = filepath.Base(words[0])
 	return shorten("process " + strings.Join(words, " "))
 }

@@ -3,6 +3,7 @@
 package pprof
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +12,8 @@ import (
 
 	"github.com/dptrace/dptrace/analyze"
 	"github.com/dptrace/dptrace/analyze/collect"
-	"github.com/dptrace/dptrace/analyze/timeline"
+	"github.com/dptrace/dptrace/analyze/evidence/memory"
+	"github.com/dptrace/dptrace/traces"
 )
 
 // Doc is the exporter in one line.
@@ -46,20 +48,22 @@ const (
 	values
 )
 
-// Source is what the profile is made of.
-var Source = &collect.Source[*measured]{
-	Name:   "pprof",
-	Tables: []string{"meta", "host", "memory", "cow", "extent", "private"},
-	Uses:   []collect.Any{timeline.Source},
-	New:    func() collect.Collector[*measured] { return newMeasured() },
-}
+// Sources is what the profile is made of.
+var Sources = []collect.Any{memory.Source, memory.LookSource}
 
 // Write writes the profile of a run.
 func Write(w io.Writer, r *analyze.Result) error {
-	m := collect.Of(r.Evidence, Source)
-	p := newProfile(r.Timeline, m)
+	p := newProfile(r)
+	m, looks := collect.Of(r.Evidence, memory.Source), collect.Of(r.Evidence, memory.LookSource)
 	for _, process := range places(r.Timeline) {
-		m.samples(p, process)
+		if look, ok := looks.Of(process.process); ok {
+			p.sample(process, frame{}, "all", "procfs", [values]int64{privateGrowth: look.Last.PrivateDirty - look.First.PrivateDirty})
+		}
+		if m.Counted(process.process.Part) {
+			p.kernel(process, m)
+		} else {
+			p.hook(process, m)
+		}
 	}
 	if len(p.Sample) == 0 {
 		return fmt.Errorf("export pprof: %w", ErrNothing)
@@ -86,9 +90,9 @@ type frame struct {
 	line       int64
 }
 
-func newProfile(t *timeline.Timeline, m *measured) *builder {
+func newProfile(r *analyze.Result) *builder {
 	// Without these pprof would look for the symbols of a program on this disk.
-	program := &profile.Mapping{ID: 1, File: command(t), HasFunctions: true, HasFilenames: true, HasLineNumbers: true}
+	program := &profile.Mapping{ID: 1, File: printable(command(r.Timeline)), HasFunctions: true, HasFilenames: true, HasLineNumbers: true}
 	return &builder{
 		Profile: profile.Profile{
 			SampleType: []*profile.ValueType{
@@ -99,14 +103,33 @@ func newProfile(t *timeline.Timeline, m *measured) *builder {
 			DefaultSampleType: "cow",
 			PeriodType:        &profile.ValueType{Type: "cow", Unit: "bytes"},
 			Period:            1,
-			TimeNanos:         m.started,
-			DurationNanos:     max(t.End-t.Begin, 0),
+			TimeNanos:         started(r.Run),
+			DurationNanos:     max(r.Timeline.End-r.Timeline.Begin, 0),
 			Mapping:           []*profile.Mapping{program},
-			Comments:          m.comments(),
+			Comments:          []string{comment(r)},
 		},
 		program:   program,
 		locations: map[frame]*profile.Location{},
 	}
+}
+
+// started is when the first part began, in nanoseconds since 1970; 0 not known.
+func started(run *traces.Run) (first int64) {
+	for _, p := range run.Parts {
+		if p.Started != 0 && (first == 0 || p.Started < first) {
+			first = p.Started
+		}
+	}
+	return first
+}
+
+// comment stands above what every command of pprof prints.
+func comment(r *analyze.Result) string {
+	version := ""
+	for _, p := range r.Run.Parts {
+		version = cmp.Or(version, p.Version)
+	}
+	return printable("dptrace " + version + ", tier " + r.Tier.Name)
 }
 
 func (b *builder) location(f frame) *profile.Location {
@@ -114,7 +137,7 @@ func (b *builder) location(f frame) *profile.Location {
 		return l
 	}
 	// No SystemName: pprof would take it for C++ and cut (...) and <...> out of it.
-	fn := &profile.Function{ID: uint64(len(b.Function) + 1), Name: f.name, Filename: f.file, StartLine: f.line}
+	fn := &profile.Function{ID: uint64(len(b.Function) + 1), Name: printable(f.name), Filename: printable(f.file), StartLine: f.line}
 	l := &profile.Location{ID: uint64(len(b.Location) + 1), Mapping: b.program, Line: []profile.Line{{Function: fn, Line: f.line}}}
 	b.Function = append(b.Function, fn)
 	b.Location = append(b.Location, l)
@@ -134,7 +157,7 @@ func (b *builder) sample(p *place, leaf frame, mapping, proof string, v [values]
 	for _, f := range p.stack {
 		s.Location = append(s.Location, b.location(f))
 	}
-	s.Label["mapping"] = []string{mapping}
+	s.Label["mapping"] = []string{printable(mapping)}
 	s.Label["proof"] = []string{proof}
 	b.Sample = append(b.Sample, s)
 }

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/pprof/profile"
@@ -25,6 +27,7 @@ import (
 // Of a played run: main process 1, workers 2 and 3 in pass 0, 4 and 5 in pass 1.
 const (
 	mainProc = 1
+	mainPid  = 1001
 	page     = 4096
 )
 
@@ -58,7 +61,8 @@ var kernelRows = []any{
 	traces.Cow{Head: head(4), Mapping: "heap", User: 3, Blocks: []int64{100}, Pages: []int64{3}, Final: true},
 	traces.Cow{Head: head(mainProc), Mapping: "parent", User: 77, Final: true},
 	// Without effect: the faults of this part are counted.
-	traces.Private{Head: head(3), Extent: 1, When: "begin"}, traces.Private{Head: head(3), Extent: 1, When: "end", Private: 1 << 20},
+	traces.Private{Head: head(3), Extent: 1, Parent: mainPid, When: "begin"},
+	traces.Private{Head: head(3), Extent: 1, Parent: mainPid, When: "end", Private: 1 << 20},
 	traces.Memory{Head: head(2), Source: "smaps_rollup", Rss: 1, PrivateDirty: 1000},
 	traces.Memory{Head: head(2), Source: "statm", Rss: 1},
 	traces.Memory{Head: head(2), Source: "smaps_rollup", Rss: 1, PrivateDirty: 9000},
@@ -85,7 +89,7 @@ func flat(t *testing.T, run *traces.Run, value int) map[string]int64 {
 
 func analyzed(t *testing.T, run *traces.Run) *analyze.Result {
 	t.Helper()
-	r, err := analyze.Run(run, nil, pprof.Source)
+	r, err := analyze.Run(run, nil, pprof.Sources...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +108,8 @@ func write(t *testing.T, run *traces.Run) []byte {
 func TestValues(t *testing.T) {
 	const both = "dataset.names<str> + dataset.records (list)"
 	growing := func(proc uint32, extent uint32, from, to int64) []any {
-		return []any{traces.Private{Head: head(proc), Extent: extent, When: "begin", Private: from}, traces.Private{Head: head(proc), Extent: extent, When: "end", Private: to}}
+		return []any{traces.Private{Head: head(proc), Extent: extent, Parent: mainPid, When: "begin", Private: from},
+			traces.Private{Head: head(proc), Extent: extent, Parent: mainPid, When: "end", Private: to}}
 	}
 	extents := kernelRows[:2]
 	for _, c := range []struct {
@@ -148,6 +153,57 @@ func TestValues(t *testing.T) {
 func TestNothingMeasured(t *testing.T) {
 	if err := pprof.Write(&bytes.Buffer{}, analyzed(t, play(t, false))); !errors.Is(err, pprof.ErrNothing) {
 		t.Errorf("error %v, want %v", err, pprof.ErrNothing)
+	}
+}
+
+// TestNewPages: what was not there at the fork is no copy, by the page maps too.
+func TestNewPages(t *testing.T) {
+	run := play(t, false, kernelRows[0],
+		traces.Private{Head: head(2), Extent: 1, Parent: mainPid, When: "begin", Present: 40 * page, Private: page},
+		traces.Private{Head: head(2), Extent: 1, Parent: mainPid, When: "end", Present: 70 * page, Private: 51 * page})
+	want := map[string]int64{"dataset.records (list) | worker 0 pass 0 inherited hook": 20 * page}
+	if diff := cmp.Diff(want, flat(t, run, 0)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestHostileText: what a trace says of names reaches no terminal raw, and a
+// process that hides its name does not end the export.
+func TestHostileText(t *testing.T) {
+	for _, name := range []string{" ", "\t\n ", "\x1b[2J evil\a\u202e", "\xff\xfe x"} {
+		run := detecttest.NewRun(t)
+		p := run.Process(-1, 0)
+		l := p.Open(detecttest.Loader{Workers: 1, Start: func(int, int) []*detecttest.Gen { return nil }})
+		l.Pass(detecttest.Train)
+		run.Meta("version", name)
+		run.Meta("tier", name)
+		run.Meta("command", `["train\u001b[31m.py\n"]`)
+		run.Add(90, traces.Process{Pid: 90, Kind: "other", Cmdline: name, Rank: -1})
+		run.Add(p.Proc, traces.Extent{Extent: 1, Loader: 1, Path: "dataset." + name, Starts: []int64{100}, Counts: []int64{1}})
+		run.Add(2, traces.Cow{Mapping: "heap" + name, User: 9, Blocks: []int64{100}, Pages: []int64{5}, Final: true})
+		run.Add(90, traces.Cow{Mapping: "heap", User: 9, Final: true})
+		run.Seal()
+		read, err := profile.Parse(bytes.NewReader(write(t, run.Open(t))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := append(slices.Clone(read.Comments), read.Mapping[0].File)
+		for _, f := range read.Function {
+			all = append(all, f.Name, f.Filename)
+		}
+		for _, s := range read.Sample {
+			for _, words := range s.Label {
+				all = append(all, words...)
+			}
+		}
+		for _, text := range all {
+			if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsGraphic(r) }) {
+				t.Errorf("%q is not fit for a terminal", text)
+			}
+		}
+		if strings.TrimSpace(name) == "" && !slices.Contains(all, "process without a name") {
+			t.Errorf("no process without a name in %q", all)
+		}
 	}
 }
 

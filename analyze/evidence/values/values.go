@@ -1,6 +1,6 @@
 // Package values is what samples contain and what their datasets hold: digests
-// of samples by their index, values of attributes in the training process and in
-// its workers, samples that drop_last dropped.
+// of samples by their index, lengths and containers of datasets, samples that
+// drop_last dropped.
 package values
 
 import (
@@ -13,7 +13,7 @@ import (
 
 // Source is for the rules that compare contents.
 var Source = &collect.Source[*Contents]{
-	Name:   "contents",
+	Name:   "values",
 	Tables: []string{"loader", "pass", "batch_put", "dataset", "attribute", "digest", "leftover"},
 	Uses:   []collect.Any{timeline.Source},
 	New:    func() collect.Collector[*Contents] { return &Contents{parts: map[*traces.Part]*part{}} },
@@ -36,7 +36,7 @@ type part struct {
 	ends       map[passKey]traces.Pass
 	plain      map[loaderKey]bool // loaders whose indices need not be kept: no distributed sampler
 	datasets   map[datasetKey]traces.Dataset
-	attributes map[uint32]*attributes // by process
+	containers map[uint32][]traces.Attribute // by process
 	leftovers  map[streamKey]Leftover
 }
 
@@ -57,49 +57,28 @@ func (c *Contents) Add(b traces.Batch) {
 	p := c.part(b.Part)
 	switch rows := b.Rows.(type) {
 	case []traces.Loader:
-		for i := range rows {
-			r := &rows[i]
-			if r.SamplerReplicas <= 0 {
-				k := loaderKey{r.Proc, r.Loader}
-				p.plain[k] = true
-				p.forget(k)
-			}
-		}
+		each(rows, p.forget)
 	case []traces.Pass:
-		for i := range rows {
-			r := &rows[i]
-			if r.Phase == "end" {
-				p.ends[passKey{r.Proc, r.Loader, r.Pass}] = *r
-			} else {
-				p.begins[passKey{r.Proc, r.Loader, r.Pass}] = *r
-			}
-		}
+		each(rows, p.open)
 	case []traces.BatchPut:
-		for i := range rows {
-			p.put(&rows[i])
-		}
+		each(rows, p.put)
 	case []traces.Dataset:
-		for i := range rows {
-			p.datasets[datasetKey{rows[i].Proc, rows[i].Dataset}] = rows[i]
-		}
+		each(rows, func(r *traces.Dataset) { p.datasets[datasetKey{r.Proc, r.Dataset}] = *r })
 	case []traces.Attribute:
-		for i := range rows {
-			r := &rows[i]
-			if p.attributes[r.Proc] == nil {
-				p.attributes[r.Proc] = &attributes{}
-			}
-			p.attributes[r.Proc].add(r)
-		}
+		each(rows, p.hold)
 	case []traces.Digest:
-		for i := range rows {
-			c.digest(p, &rows[i])
-		}
+		each(rows, func(r *traces.Digest) { c.digest(p, r) })
 		c.bound()
 	case []traces.Leftover:
-		for i := range rows {
-			r := &rows[i]
+		each(rows, func(r *traces.Leftover) {
 			p.leftovers[streamKey{passKey{r.Proc, r.Loader, r.Pass}, r.Worker}] = Leftover{int(r.Samples), r.Seq}
-		}
+		})
+	}
+}
+
+func each[R any](rows []R, do func(*R)) {
+	for i := range rows {
+		do(&rows[i])
 	}
 }
 
@@ -121,8 +100,11 @@ func (c *Contents) Merge(other collect.Collector[*Contents]) {
 func (c *Contents) part(of *traces.Part) *part {
 	p := c.parts[of]
 	if p == nil {
-		p = &part{map[streamKey][]Sample{}, map[passKey]*Asked{}, map[passKey]traces.Pass{}, map[passKey]traces.Pass{}, map[loaderKey]bool{}, map[datasetKey]traces.Dataset{},
-			map[uint32]*attributes{}, map[streamKey]Leftover{}}
+		p = &part{
+			streams: map[streamKey][]Sample{}, asked: map[passKey]*Asked{}, begins: map[passKey]traces.Pass{}, ends: map[passKey]traces.Pass{},
+			plain: map[loaderKey]bool{}, datasets: map[datasetKey]traces.Dataset{}, containers: map[uint32][]traces.Attribute{},
+			leftovers: map[streamKey]Leftover{},
+		}
 		c.parts[of] = p
 	}
 	return p
@@ -131,30 +113,6 @@ func (c *Contents) part(of *traces.Part) *part {
 // Recorded reports whether the hook that wrote a loader knew of contents: older
 // ones wrote none, and that says nothing.
 func Recorded(l *traces.Loader) bool { return l.Batched != "" }
-
-// Begin is the row that begins a pass; ok is false if it is lost.
-func (c *Contents) Begin(p *timeline.Pass) (row traces.Pass, ok bool) {
-	return find(c, p, func(rows *part) map[passKey]traces.Pass { return rows.begins })
-}
-
-// End is the row that ends a pass.
-func (c *Contents) End(p *timeline.Pass) (row traces.Pass, ok bool) {
-	return find(c, p, func(rows *part) map[passKey]traces.Pass { return rows.ends })
-}
-
-// Asked is what a pass asked for; nil if it asked for nothing, or for keys.
-func (c *Contents) Asked(p *timeline.Pass) *Asked {
-	a, _ := find(c, p, func(rows *part) map[passKey]*Asked { return rows.asked })
-	return a
-}
-
-func find[T any](c *Contents, p *timeline.Pass, in func(*part) map[passKey]T) (found T, ok bool) {
-	l := p.Loader.Process
-	if rows := c.parts[l.Part]; rows != nil {
-		found, ok = in(rows)[passKey{l.Proc, p.Object, p.Recorded}]
-	}
-	return found, ok
-}
 
 // Dataset is that of a loader; ok is false if it is put together of others, or
 // was not recorded.

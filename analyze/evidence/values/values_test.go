@@ -2,6 +2,7 @@ package values
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -92,6 +93,20 @@ func TestCover(t *testing.T) {
 		if got := c.Never * c.Of; got < never*95/100 || got > never*105/100 || c.Of == 1 && got != never {
 			t.Errorf("%d samples: %d are on no rank, %d were counted, of %d", n, never, got, c.Of)
 		}
+	}
+}
+
+// TestCoverAnyLength: a length of a trace may be any number.
+func TestCoverAnyLength(t *testing.T) {
+	few, many := asked([]int{0, 3, 5}), asked(rand.New(rand.NewPCG(7, 8)).Perm(200_000))
+	for _, length := range []int64{-1, 0, 4, 1 << 40, math.MaxInt64} {
+		if c, want := Cover(length, []*Asked{few}), max(0, int(length)-3); length > 5 && c.Never != want || c.Never < 0 {
+			t.Errorf("length %d: %d on no rank, want %d", length, c.Never, want)
+		}
+	}
+	c := Cover(1<<40, []*Asked{many})
+	if got := c.Never * c.Of; c.Of == 1 || got < 1<<40*99/100 || got > 1<<40 {
+		t.Errorf("%d are on no rank, counted of %d", got, c.Of)
 	}
 }
 

@@ -1,0 +1,203 @@
+// Package attributes is what the datasets, transforms and collate functions of
+// loaders with persistent workers held as each pass began: in the training
+// process, and in the workers, which inherited it.
+package attributes
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/dptrace/dptrace/analyze/collect"
+	"github.com/dptrace/dptrace/analyze/timeline"
+	"github.com/dptrace/dptrace/traces"
+)
+
+// Source is for rules about values that change between passes. Only changes are
+// written: a row that is lost looks like a value that stayed.
+var Source = &collect.Source[*Attributes]{
+	Name:   "attributes",
+	Tables: []string{"attribute"},
+	Proof:  proof,
+	Uses:   []collect.Any{timeline.Source},
+	New:    func() collect.Collector[*Attributes] { return &collected{map[processKey]*rows{}} },
+}
+
+var proof = []string{"batch_fetch", "attribute"}
+
+// tables tell what persistent workers hold.
+var tables = slices.Concat(timeline.Source.Proof, proof)
+
+// Attributes is the evidence of Source.
+type Attributes struct {
+	timeline *timeline.Timeline
+	of       map[objectKey]*Object
+}
+
+type objectKey struct {
+	loader *timeline.Loader
+	object uint32
+}
+
+// Object is what is known of one DataLoader object with persistent workers.
+type Object struct {
+	Scalars []*Scalar // by path
+	// Renewed are containers, arrays and objects that the training process put in
+	// the place of others, or wrote to, between two passes.
+	Renewed []traces.Attribute
+	full    bool // there were more rows than are kept
+}
+
+// Scalar is one attribute: its values in the training process and in the workers,
+// as each pass began.
+type Scalar struct {
+	Path    string
+	Read    string             // the code that fetches names it: yes, no, "" not known
+	Parent  []traces.Attribute // rows of the training process, by pass
+	Workers map[int][]Value    // by number
+}
+
+// Value is a row of a worker and the pass that it was written in.
+type Value struct {
+	traces.Attribute
+	In *timeline.Pass
+}
+
+// collected is the rows of each process.
+type collected struct{ of map[processKey]*rows }
+
+type processKey struct {
+	part *traces.Part
+	proc uint32
+}
+
+type rows struct {
+	list []traces.Attribute
+	full bool
+}
+
+// most rows of a process are kept: 64 attributes, changed in 250 passes.
+const most = 16000
+
+// Add takes the rows of one batch.
+func (c *collected) Add(b traces.Batch) {
+	list, _ := b.Rows.([]traces.Attribute)
+	for i := range list {
+		if list[i].When == "rank" { // compared between ranks: see values
+			continue
+		}
+		k := processKey{b.Part, list[i].Proc}
+		if c.of[k] == nil {
+			c.of[k] = &rows{}
+		}
+		if r := c.of[k]; len(r.list) < most {
+			r.list = append(r.list, list[i])
+		} else {
+			r.full = true
+		}
+	}
+}
+
+// Merge takes over the processes of other parts.
+func (c *collected) Merge(other collect.Collector[*Attributes]) {
+	maps.Copy(c.of, other.(*collected).of)
+}
+
+// Build joins the values of training processes and their workers.
+func (c *collected) Build(e *collect.Evidence) *Attributes {
+	a := &Attributes{collect.Of(e, timeline.Source), map[objectKey]*Object{}}
+	for _, l := range a.timeline.Loaders {
+		for i := range l.Objects {
+			if o := &l.Objects[i]; Persistent(o) {
+				a.of[objectKey{l, o.Loader}] = c.object(a.timeline, l, o.Loader)
+			}
+		}
+	}
+	return a
+}
+
+// Persistent reports whether a DataLoader object has workers that live as long
+// as it.
+func Persistent(o *traces.Loader) bool { return o.Persistent && o.NumWorkers > 0 }
+
+func (c *collected) object(t *timeline.Timeline, l *timeline.Loader, number uint32) *Object {
+	o := &Object{}
+	found := map[string]*Scalar{}
+	if own := c.of[processKey{l.Process.Part, l.Process.Proc}]; own != nil {
+		o.full = own.full
+		for i := range own.list {
+			switch r := &own.list[i]; {
+			case r.Loader != number || r.When != "iter":
+			case r.Class != "" && r.Value == "": // no scalar, and not what it was as the pass before began
+				o.Renewed = append(o.Renewed, *r)
+			default:
+				s := scalar(found, r)
+				s.Parent = append(s.Parent, *r)
+			}
+		}
+	}
+	for _, worker := range l.Lives {
+		if worker.Object != number || worker.Process == nil {
+			continue
+		}
+		if own := c.of[processKey{worker.Process.Part, worker.Process.Proc}]; own != nil {
+			o.full = o.full || own.full
+			inWorker(t, l, own.list, found)
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(found)) {
+		o.Scalars = append(o.Scalars, found[path])
+	}
+	return o
+}
+
+// inWorker adds the values of one worker, as it began to fetch in each pass.
+func inWorker(t *timeline.Timeline, l *timeline.Loader, list []traces.Attribute, found map[string]*Scalar) {
+	for i := range list {
+		r := &list[i]
+		if w := t.Worker(l.Process.Part, r.Proc, r.Loader, r.Pass, r.Worker); w != nil && r.When == "fetch" {
+			s := scalar(found, r)
+			s.Workers[w.Number] = append(s.Workers[w.Number], Value{*r, w.Pass})
+		}
+	}
+}
+
+// scalar is the attribute of a row.
+func scalar(found map[string]*Scalar, r *traces.Attribute) *Scalar {
+	s := found[r.Path]
+	if s == nil {
+		s = &Scalar{Path: r.Path, Workers: map[int][]Value{}}
+		found[r.Path] = s
+	}
+	if s.Read == "" || r.Read == "yes" {
+		s.Read = r.Read
+	}
+	return s
+}
+
+// Of is what is known of a DataLoader object of a loader. There is nothing where
+// rows are missing, or its workers are not persistent.
+func (a *Attributes) Of(l *timeline.Loader, object uint32) *Object {
+	if o := a.of[objectKey{l, object}]; o != nil && !o.full && a.timeline.Gap(l, tables) == "" {
+		return o
+	}
+	return &Object{}
+}
+
+// Gap says what is not known of the persistent workers of a loader.
+func (a *Attributes) Gap(ranks timeline.Ranks) string {
+	return ranks.Distinct(func(l *timeline.Loader) string {
+		for i := range l.Objects {
+			o := &l.Objects[i]
+			switch {
+			case !Persistent(o) || a.timeline.Losses(l, tables) != "": // the losses are told anyway
+			case o.Batched == "": // an older hook
+				return "the values of attributes are not in the trace"
+			case a.timeline.Gap(l, tables) != "":
+				return a.timeline.Gap(l, tables)
+			case a.of[objectKey{l, o.Loader}].full:
+				return "more values changed than are kept"
+			}
+		}
+		return ""
+	})
+}
