@@ -230,7 +230,7 @@ var cases = []struct {
 	{"a list that the index does not go by", played{list: listed, what: one}, "clean", nil},
 	{"augmented alike, of a few values", played{list: agreed, what: func(rank, _ int, index int64) What { return Numbered(int64(mix(uint64(100*index+int64(rank))) % 5)) }}, "clean", nil},
 	{"augmented", played{list: agreed, what: func(rank, pass int, index int64) What { return Numbered(index + 1000*int64(10*rank+pass)) }}, "clean", nil},
-	{"data of its own on each rank", played{sampler: "none", other: 90, seeds: [2]int64{7, 8}, list: listed}, "cannot-tell", []string{"data of its own"}},
+	{"data of its own on each rank", played{sampler: "none", other: 90, seeds: [2]int64{7, 8}, list: listed}, "not-applicable", []string{"data of its own"}},
 	{"a sampler for one replica of several", played{replicas: 4, seeds: [2]int64{7, 8}}, "cannot-tell", []string{"for 4 ranks"}},
 	{"the program's own group", played{seeds: [2]int64{7, 8}, group: "none", own: []int64{0, 1}}, "cannot-tell", []string{"groups of its own"}},
 	{"broken off", played{seeds: [2]int64{7, 8}, open: true, list: agreed}, "cannot-tell", []string{"no pass came"}},

@@ -3,11 +3,10 @@ package disagree
 import (
 	"fmt"
 
-	"github.com/dptrace/dptrace/analyze/words"
-
 	"github.com/dptrace/dptrace/analyze/evidence/samples"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
+	"github.com/dptrace/dptrace/analyze/words"
 )
 
 // members compares what the ranks' Subsets have of the dataset inside of them:
@@ -18,7 +17,7 @@ func (v *verdict) members() []cause {
 	}
 	compared, agree := map[*timeline.Loader]bool{}, true
 	var found *samples.Shared
-	for _, s := range v.ledger.Members(v.group.Loaders).Shared {
+	for _, s := range v.ledger.Members(v.Loaders).Shared {
 		if v.ledger.Sure(s.PassA, s.PassB) == samples.Unknown {
 			agree = false
 			continue

@@ -4,33 +4,28 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dptrace/dptrace/analyze/words"
-
 	"github.com/dptrace/dptrace/analyze/evidence/samples"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
+	"github.com/dptrace/dptrace/analyze/words"
 )
 
-func (v *verdict) finding() finding.Finding {
-	p := v.worst
-	l := v.ranks[0]
-	f := finding.Finding{Rule: id, DP: dp, Certainty: p.certainty, Proof: "hook", Verify: v.Verify(id),
-		Loader: finding.Loader{ID: v.ranks.ID(), At: l.At(), Role: string(v.ranks.Role())}}
-	ranks, passes := v.affected()
-	f.Title = v.title(ranks)
+func (v *verdict) finding(p *pair) (f finding.Finding) {
+	f.Certainty = p.certainty
+	ranks, passes := v.affected(p)
+	f.Title = v.title(p, ranks)
 	if len(v.passes) > 1 {
 		f.Title += ", in " + words.Of(len(passes), len(v.passes), "pass")
 	}
-	f.Cost = v.cost(ranks)
-	f.Evidence = append(f.Evidence, finding.Evidence{Text: p.text(v.ledger.Scale()), Refs: p.refs()})
-	f.Evidence = append(f.Evidence, finding.Evidence{Text: words.Upper(p.cause) + "."})
+	f.Cost = v.cost(p, ranks)
+	reduced := "It was not seen that the gradients of these ranks are reduced together, so they may be parts of one model, or trainings of their own."
 	if v.Relation(p.a.Loader.Process, p.b.Loader.Process) == timeline.DataParallel {
-		f.Evidence = append(f.Evidence, finding.Evidence{Text: "The gradients of these ranks are reduced together (DDP, FSDP or by hand), so their samples make one batch."})
-	} else {
-		f.Evidence = append(f.Evidence, finding.Evidence{Text: "It was not seen that the gradients of these ranks are reduced together, so they may be parts of one model, or trainings of their own."})
+		reduced = "The gradients of these ranks are reduced together (DDP, FSDP or by hand), so their samples make one batch."
 	}
-	if told := v.told(); told != "" {
-		f.Evidence = append(f.Evidence, finding.Evidence{Text: words.Upper(told) + "."})
+	f.Evidence = append(f.Evidence, finding.Evidence{Text: p.text(v.ledger.Scale()), Refs: p.refs()},
+		finding.Evidence{Text: words.Upper(p.cause) + "."}, finding.Evidence{Text: reduced})
+	if left := v.left(); left != "" {
+		f.Evidence = append(f.Evidence, finding.Evidence{Text: words.Upper(left) + "."})
 	}
 	f.Fix = v.fix(p)
 	f.NotABugIf = "these ranks hold parts of one model and must see the same data (tensor, pipeline or context parallel)."
@@ -43,10 +38,10 @@ func (v *verdict) finding() finding.Finding {
 	return f
 }
 
-// affected is the ranks and passes of all pairs that are as sure as the worst.
-func (v *verdict) affected() (ranks, passes []int) {
+// affected is the ranks and passes of all pairs that are as sure as this one.
+func (v *verdict) affected(worst *pair) (ranks, passes []int) {
 	for _, p := range v.pairs {
-		if p.certainty == v.worst.certainty {
+		if p.certainty == worst.certainty {
 			ranks = append(ranks, p.a.Loader.Rank(), p.b.Loader.Rank())
 			passes = append(passes, p.a.Number)
 		}
@@ -56,9 +51,8 @@ func (v *verdict) affected() (ranks, passes []int) {
 	return slices.Compact(ranks), slices.Compact(passes)
 }
 
-func (v *verdict) title(ranks []int) string {
+func (v *verdict) title(p *pair, ranks []int) string {
 	who := words.Upper(words.Ints("rank", ranks))
-	p := v.worst
 	switch {
 	case p.crossed():
 		return fmt.Sprintf("Worker %d of rank %d and worker %d of rank %d read the same samples", p.twins.A.Worker.Number, p.a.Loader.Rank(), p.twins.B.Worker.Number, p.b.Loader.Rank())
@@ -109,8 +103,7 @@ func effective(o *samples.Overlap, global int) int {
 	return (global*o.Steps + o.Samples/2) / o.Samples
 }
 
-func (v *verdict) cost(ranks []int) string {
-	p := v.worst
+func (v *verdict) cost(p *pair, ranks []int) string {
 	switch {
 	case p.twins != nil && p.twins.Every() && !p.crossed():
 		return fmt.Sprintf("%d ranks do the work of one: each step averages %d gradients of the same samples", len(ranks), len(ranks))

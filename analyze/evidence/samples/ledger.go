@@ -1,12 +1,12 @@
 // Package samples is the ledger: which sample each rank was given, in which
 // pass, through which worker, in bounded memory. It says which datasets of
-// several processes are one, and what its samplers promise.
+// several processes are one.
 package samples
 
 import (
-	"slices"
-
 	"github.com/dptrace/dptrace/analyze/collect"
+	"github.com/dptrace/dptrace/analyze/evidence/bounded"
+	"github.com/dptrace/dptrace/analyze/evidence/digests"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
 )
@@ -14,15 +14,11 @@ import (
 // Source is for the rules that ask who got a sample.
 var Source = &collect.Source[*Attribution]{
 	Name:   "samples",
-	Tables: []string{"loader", "dataset", "attribute", "opened", "batch_put", "batch_fetch", "digest", "rng_slot", "rng_state"},
+	Tables: []string{"dataset", "attribute", "opened", "batch_put", "batch_fetch", "digest", "rng_slot", "rng_state"},
 	Proof:  []string{"dataset", "batch_put", "batch_fetch", "digest"},
-	Inside: true,
 	Uses:   []collect.Any{timeline.Source},
 	New:    func() collect.Collector[*Attribution] { return newLedger(mostEntries, mostDigests) },
 }
-
-// Tables is what tells who got a sample; a gap in one of them is never clean.
-var Tables = []string{"process", "loader", "dataset", "pass", "worker", "batch_put", "batch_fetch", "batch_next", "digest"}
 
 // How many entries and digests are kept: 96 MB and 56 MB. Beyond that samples
 // are left out, by their index: see bounded.
@@ -36,8 +32,8 @@ type Ledger struct {
 	parts   map[*traces.Part]*part
 	numbers map[stream]uint32 // of streams
 	streams []stream
-	entries bounded[entry]
-	digests bounded[digest]
+	entries bounded.Rows[entry]
+	digests bounded.Rows[digest]
 
 	last uint32 // the stream of the row before
 }
@@ -63,127 +59,63 @@ type entry struct {
 	batch  uint32
 }
 
-// digest is what a sample contains.
-type digest struct {
-	content, meta [2]uint64
-	index         int64 // in the loader's dataset; -1: of an IterableDataset
-	position      uint32
-	stream        uint32
-	batch         uint32
-	kind          byte
-}
-
-// Bits of digest.kind.
-const (
-	whole    = 1
-	spread   = 2
-	low      = 4
-	texts    = 8
-	partly   = 32
-	kindMask = 3
-)
-
-// part is the small facts of one part.
-type part struct {
-	loaders  map[object]*traces.Loader
-	datasets map[object]*traces.Dataset
-	values   map[object][]traces.Attribute // of each dataset, at rank
-	opened   map[uint32][]traces.Opened    // by process
-	fetched  map[stream]int                // samples
-	rows     map[stream]uint64             // the first row of digests
-	within   map[object]map[int64]uint64   // of loaders of parts of datasets: ids of some indices
-	drew     map[uint32]bool               // processes whose fetches draw random numbers
-	resample map[uint32]bool               // processes where a stage of the dataset draws shards anew, by its name
-}
-
-// object is a loader or a dataset of a process, by its number.
-type object struct{ proc, number uint32 }
-
-// What is kept of small facts, for each dataset, process, loader.
-const (
-	mostValues = 256
-	mostOpened = 256
-	mostWithin = 1024
-)
-
-func newLedger(entries, digests int) *Ledger {
-	return &Ledger{parts: map[*traces.Part]*part{}, numbers: map[stream]uint32{},
-		entries: bounded[entry]{limit: entries, hash: func(e *entry) uint64 { return mix(e.id & indexMask) }},
-		digests: bounded[digest]{limit: digests, hash: func(d *digest) uint64 { return mix(d.place()) }}}
-}
-
 // An id is dataset << indexBits | index.
 const (
 	indexBits = 40
 	indexMask = 1<<indexBits - 1
 )
 
-// place decides whether a digest is kept: the same for all workers, passes and
+// number decides whether an entry is kept: the same in all datasets that may be
+// one.
+func (e *entry) number() uint64 { return e.id & indexMask }
+
+// digest is what a sample contains.
+type digest struct {
+	index    int64 // in the loader's dataset; -1: of an IterableDataset
+	position uint32
+	stream   uint32
+	batch    uint32
+	digests.Digest
+}
+
+// number decides whether a digest is kept: the same for all workers, passes and
 // ranks.
-func (d *digest) place() uint64 {
+func (d *digest) number() uint64 {
 	if d.index >= 0 {
 		return uint64(d.index)
 	}
 	return uint64(d.position)
 }
 
+func newLedger(entries, digests int) *Ledger {
+	return &Ledger{parts: map[*traces.Part]*part{}, numbers: map[stream]uint32{},
+		entries: bounded.New(entries, (*entry).number), digests: bounded.New(digests, (*digest).number)}
+}
+
 // Add takes the rows of one batch.
 func (l *Ledger) Add(b traces.Batch) {
-	p := l.parts[b.Part]
-	if p == nil {
-		p = &part{map[object]*traces.Loader{}, map[object]*traces.Dataset{}, map[object][]traces.Attribute{}, map[uint32][]traces.Opened{}, map[stream]int{}, map[stream]uint64{},
-			map[object]map[int64]uint64{}, map[uint32]bool{}, map[uint32]bool{}}
-		l.parts[b.Part] = p
-	}
+	p := l.part(b.Part)
 	switch rows := b.Rows.(type) {
-	case []traces.Loader:
-		for i := range rows {
-			r := rows[i]
-			p.loaders[object{r.Proc, r.Loader}] = &r
-		}
-	case []traces.Dataset:
-		for i := range rows {
-			r := rows[i]
-			p.datasets[object{r.Proc, r.Dataset}] = &r
-		}
-	case []traces.Attribute:
-		for i := range rows {
-			if r, k := &rows[i], (object{rows[i].Proc, rows[i].Dataset}); r.When == "rank" && len(p.values[k]) < mostValues {
-				p.values[k] = append(p.values[k], *r)
-			}
-		}
-	case []traces.Opened:
-		for i := range rows {
-			if r := &rows[i]; len(p.opened[r.Proc]) < mostOpened {
-				p.opened[r.Proc] = append(p.opened[r.Proc], *r)
-			}
-		}
 	case []traces.BatchPut:
 		for i := range rows {
-			l.put(b.Part, p, &rows[i])
-		}
-	case []traces.BatchFetch:
-		for i := range rows {
-			r := &rows[i]
-			p.fetched[stream{b.Part, r.Proc, r.Loader, r.Pass, r.Worker}] += int(r.Samples)
+			l.put(p, &rows[i])
 		}
 	case []traces.Digest:
 		for i := range rows {
-			l.digest(b.Part, p, &rows[i])
+			l.digest(p, &rows[i])
 		}
-	case []traces.RngSlot:
-		for i := range rows {
-			if resampled.MatchString(rows[i].Owner) {
-				p.resample[rows[i].Proc] = true
-			}
-		}
-	case []traces.RngState:
-		for i := range rows {
-			if rows[i].When == "after" {
-				p.drew[rows[i].Proc] = true
-			}
-		}
+	default:
+		p.add(b)
 	}
+}
+
+func (l *Ledger) part(of *traces.Part) *part {
+	p := l.parts[of]
+	if p == nil {
+		p = newPart(of)
+		l.parts[of] = p
+	}
+	return p
 }
 
 // number of a stream.
@@ -201,7 +133,7 @@ func (l *Ledger) number(s stream) uint32 {
 	return n
 }
 
-func (l *Ledger) put(tp *traces.Part, p *part, r *traces.BatchPut) {
+func (l *Ledger) put(p *part, r *traces.BatchPut) {
 	if len(r.Indices) == 0 {
 		return
 	}
@@ -209,7 +141,7 @@ func (l *Ledger) put(tp *traces.Part, p *part, r *traces.BatchPut) {
 	if named {
 		p.name(r)
 	}
-	e := entry{stream: l.number(stream{tp, r.Proc, r.Loader, r.Pass, asked}), batch: r.Batch}
+	e := entry{stream: l.number(stream{p.of, r.Proc, r.Loader, r.Pass, asked}), batch: r.Batch}
 	for i, index := range r.Indices {
 		id := index
 		if named {
@@ -218,52 +150,26 @@ func (l *Ledger) put(tp *traces.Part, p *part, r *traces.BatchPut) {
 		if id < 0 || !named && id > indexMask {
 			continue
 		}
-		if !l.entries.takes(mix(uint64(id) & indexMask)) {
-			continue
-		}
 		e.id, e.index = uint64(id), uint32(index)
-		l.entries.add(e)
-	}
-}
-
-// name keeps the ids of some indices.
-func (p *part) name(r *traces.BatchPut) {
-	k := object{r.Proc, r.Loader}
-	ids := p.within[k]
-	if ids == nil {
-		ids = map[int64]uint64{}
-		p.within[k] = ids
-	}
-	for i, index := range r.Indices {
-		if len(ids) >= mostWithin {
-			return
-		}
-		if r.IDs[i] >= 0 {
-			ids[index] = uint64(r.IDs[i])
+		if l.entries.Takes(e.number()) {
+			l.entries.Add(e)
 		}
 	}
 }
 
-func (l *Ledger) digest(tp *traces.Part, p *part, r *traces.Digest) {
-	n := len(r.Positions)
-	if len(r.Kinds) != n || len(r.Contents) != 16*n || len(r.Metas) != 16*n || len(r.Indices) != 0 && len(r.Indices) != n {
-		return
-	}
-	s := stream{tp, r.Proc, r.Loader, r.Pass, r.Worker}
-	if _, ok := p.rows[s]; !ok {
-		p.rows[s] = r.Seq
-	}
+func (l *Ledger) digest(p *part, r *traces.Digest) {
+	s := stream{p.of, r.Proc, r.Loader, r.Pass, r.Worker}
 	d := digest{stream: l.number(s), batch: r.Batch}
-	for i := range n {
-		d.index, d.position, d.kind = -1, uint32(r.Positions[i]), r.Kinds[i]
-		if len(r.Indices) == n {
-			d.index = r.Indices[i]
+	some := false
+	for one := range digests.Of(r) {
+		some = true
+		d.index, d.position, d.Digest = one.Index, uint32(one.Position), one.Digest
+		if l.digests.Takes(d.number()) {
+			l.digests.Add(d)
 		}
-		if !l.digests.takes(mix(d.place())) {
-			continue
-		}
-		d.content, d.meta = words(r.Contents[16*i:]), words(r.Metas[16*i:])
-		l.digests.add(d)
+	}
+	if _, ok := p.rows[s]; some && !ok {
+		p.rows[s] = r.Seq
 	}
 }
 
@@ -277,20 +183,13 @@ func (l *Ledger) Merge(other collect.Collector[*Attribution]) {
 	for i, s := range o.streams {
 		number[i] = l.number(s)
 	}
-	for i := range o.entries.rows {
-		o.entries.rows[i].stream = number[o.entries.rows[i].stream]
+	entries, digests := o.entries.All(), o.digests.All()
+	for i := range entries {
+		entries[i].stream = number[entries[i].stream]
 	}
-	for i := range o.digests.rows {
-		o.digests.rows[i].stream = number[o.digests.rows[i].stream]
+	for i := range digests {
+		digests[i].stream = number[digests[i].stream]
 	}
-	l.entries.merge(&o.entries)
-	l.digests.merge(&o.digests)
-}
-
-// Opened is the files that a process has opened, as far as was seen.
-func (l *Ledger) Opened(p *timeline.Process) []traces.Opened {
-	if p == nil || l.parts[p.Part] == nil {
-		return nil
-	}
-	return slices.Clone(l.parts[p.Part].opened[p.Proc])
+	l.entries.Merge(&o.entries)
+	l.digests.Merge(&o.digests)
 }
