@@ -45,7 +45,8 @@ func OrderOf(l *traces.Loader) Order {
 
 // repeating is names of samplers that repeat samples: GRPO's, repeated
 // augmentation, episodes of few shots, P classes of K samples.
-var repeating = regexp.MustCompile(`(?i)repeat|group|episod|shot|support|perclass|contrast|triplet|resampl|oversampl|RASampler|BatchAug|PKSampler|\bPK`)
+var repeating = regexp.MustCompile(`(?i)repeat|group|episod|shot|support|perclass|contrast|triplet|` +
+	`resampl|oversampl|RASampler|BatchAug|PKSampler|\bPK`)
 
 // SharingOf is how a loader's sampler shares between ranks. The innermost one
 // decides, whatever batches are made of what it says.

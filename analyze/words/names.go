@@ -20,6 +20,7 @@ func OneIn(halved uint, what string) string {
 
 // Why contents that differ say nothing about samples.
 const (
-	BatchesDiffer  = "the dataset hands out batches (batch_size=None), and none of them came again: the samples in them may be put together anew each time"
+	BatchesDiffer = "the dataset hands out batches (batch_size=None), and none of them came again: the samples in them may be put " +
+		"together anew each time"
 	ContentsDiffer = "the fetches draw random numbers: the contents of a sample may differ each time that it is read"
 )

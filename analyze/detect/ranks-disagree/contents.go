@@ -85,7 +85,8 @@ func (v *verdict) other(l *timeline.Loader, pairs [][2]*values.Sample, moved, la
 	}
 	return cause{sure: sure, cost: v.chance(), fix: fix,
 		title: fmt.Sprintf("An index is another sample on rank %d than on rank %d", l.Rank(), v.ranks[0].Rank()),
-		evidence: []finding.Evidence{{Refs: refs, Text: fmt.Sprintf("At %d indices, for example %d, ranks %d and %d got different samples, each the same in all passes. %s",
+		evidence: []finding.Evidence{{Refs: refs, Text: fmt.Sprintf("At %d indices, for example %d, ranks %d and %d got different samples, "+
+			"each the same in all passes. %s",
 			len(pairs), pairs[0][0].Index, v.ranks[0].Rank(), l.Rank(), how)}},
 	}
 }

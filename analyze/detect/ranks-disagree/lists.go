@@ -70,8 +70,10 @@ func (v *verdict) list(path string, rows []traces.Attribute) {
 			c.sure = finding.Note
 		}
 		c.title = fmt.Sprintf("%s has the same %s in another order on other ranks: an index is not one sample", path, many(&rows[0]))
-		c.fix = fmt.Sprintf("# %s: one order on all ranks (os.listdir, glob and sets have none)\nself.%s = sorted(self.%s)", v.set(&rows[0]), name, name)
-		c.evidence = []finding.Evidence{{Refs: refs, Text: fmt.Sprintf("Digests of %s in its order: %s. Sorted, it has one digest on all ranks: %x.", path, words.List(texts), rows[0].Unordered[:min(len(rows[0].Unordered), 8)])}}
+		c.fix = fmt.Sprintf("# %s: one order on all ranks (os.listdir, glob and sets have none)\nself.%s = sorted(self.%s)",
+			v.set(&rows[0]), name, name)
+		c.evidence = []finding.Evidence{{Refs: refs, Text: fmt.Sprintf("Digests of %s in its order: %s. Sorted, it has one digest on all "+
+			"ranks: %x.", path, words.List(texts), rows[0].Unordered[:min(len(rows[0].Unordered), 8)])}}
 	}
 	v.causes = append(v.causes, c)
 }
@@ -82,7 +84,8 @@ func (v *verdict) chance() string {
 	for range v.ranks {
 		never *= 1 - 1/float64(len(v.ranks))
 	}
-	return fmt.Sprintf("which samples a rank trains on no longer fits the other ranks: with unrelated orders %.0f %% of the samples of a pass are on no rank, and as many come again", 100*never)
+	return fmt.Sprintf("which samples a rank trains on no longer fits the other ranks: with unrelated orders %.0f %% of the samples of a "+
+		"pass are on no rank, and as many come again", 100*never)
 }
 
 func many(r *traces.Attribute) string {

@@ -111,7 +111,8 @@ func (v *verdict) choose() *detect.Verdict {
 		case slices.ContainsFunc(dealt[:i], func(r *timeline.Loader) bool { return !timeline.Together(r.Process, l.Process) }):
 			return not(detect.CannotTell("the ranks did not run at the same time"))
 		case slices.ContainsFunc(dealt[:i], func(r *timeline.Loader) bool { return r.First().SamplerRank == o.SamplerRank }):
-			return not(detect.CannotTell(fmt.Sprintf("two samplers have the number %d: ranks of one replica, or shard-duplicate-ranks", o.SamplerRank)))
+			return not(detect.CannotTell(fmt.Sprintf("two samplers have the number %d: ranks of one replica, or shard-duplicate-ranks",
+				o.SamplerRank)))
 		}
 		v.exact = v.exact && exact
 	}
@@ -182,11 +183,13 @@ func (v *verdict) differ(number func(*traces.Loader) int64) bool {
 func (v *verdict) nothing() detect.Verdict {
 	switch {
 	case v.apart:
-		return detect.CannotTell("the ranks go through different lists of one dataset, with hardly a sample in common: each may have a part of its own")
+		return detect.CannotTell("the ranks go through different lists of one dataset, with hardly a sample in common: " +
+			"each may have a part of its own")
 	case v.covered == 0:
 		return detect.CannotTell("no pass came to its end on all ranks")
 	case !v.listed && v.alike < enough:
 		return detect.CannotTell("the shares of the ranks fit together, but whether an index is the same sample on all of them is not known")
 	}
-	return detect.Clean(fmt.Sprintf("%d ranks with the same samples in one order, each in one share, in %s", len(v.ranks), words.Count(v.covered, "pass")))
+	return detect.Clean(fmt.Sprintf("%d ranks with the same samples in one order, each in one share, in %s", len(v.ranks),
+		words.Count(v.covered, "pass")))
 }

@@ -98,11 +98,13 @@ func (v *verdict) unlike(s *share, c values.Coverage) *cause {
 	}
 	never, often := int64(c.Never)*int64(c.Of), words.Number(int64(c.Often)*int64(c.Of))
 	length := words.Number(s.length)
-	one.title = fmt.Sprintf("The ranks shuffle by different %s: %s of %s samples are on no rank in pass %d", what, words.Number(never), length, s.pass)
+	one.title = fmt.Sprintf("The ranks shuffle by different %s: %s of %s samples are on no rank in pass %d", what, words.Number(never),
+		length, s.pass)
 	one.cost = fmt.Sprintf("%s of %s samples are trained on by no rank in pass %d, and %s times one is trained on again%s",
 		words.Number(never), length, s.pass, often, about)
 	one.evidence = []finding.Evidence{{Refs: s.refs, Text: fmt.Sprintf("In pass %d the ranks together asked for %s of %s samples, "+
-		"and %s times for one that a rank had asked for already%s.", s.pass, words.Number(s.length-never), length, often, about)}, {Text: by + "."}}
+		"and %s times for one that a rank had asked for already%s.", s.pass, words.Number(s.length-never), length, often, about)},
+		{Text: by + "."}}
 	return one
 }
 

@@ -18,7 +18,8 @@ func (v *verdict) finding(p *pair) (f finding.Finding) {
 		f.Title += ", in " + words.Of(len(passes), len(v.passes), "pass")
 	}
 	f.Cost = v.cost(p, ranks)
-	reduced := "It was not seen that the gradients of these ranks are reduced together, so they may be parts of one model, or trainings of their own."
+	reduced := "It was not seen that the gradients of these ranks are reduced together, so they may be parts of one model, or trainings " +
+		"of their own."
 	if v.Relation(p.a.Loader.Process, p.b.Loader.Process) == timeline.DataParallel {
 		reduced = "The gradients of these ranks are reduced together (DDP, FSDP or by hand), so their samples make one batch."
 	}
@@ -33,7 +34,8 @@ func (v *verdict) finding(p *pair) (f finding.Finding) {
 	case p.shared != nil && !p.shared.Alike():
 		f.NotABugIf += " Or each rank is meant to have a part of its own, whatever the others have."
 	case p.twins == nil && !p.inStep():
-		f.NotABugIf += " Or each rank is meant to go through all of the data in an order of its own, and learning rate and number of epochs are chosen for that."
+		f.NotABugIf += " Or each rank is meant to go through all of the data in an order of its own, and learning rate and number of epochs " +
+			"are chosen for that."
 	}
 	return f
 }
@@ -55,7 +57,8 @@ func (v *verdict) title(p *pair, ranks []int) string {
 	who := words.Upper(words.Ints("rank", ranks))
 	switch {
 	case p.crossed():
-		return fmt.Sprintf("Worker %d of rank %d and worker %d of rank %d read the same samples", p.twins.A.Worker.Number, p.a.Loader.Rank(), p.twins.B.Worker.Number, p.b.Loader.Rank())
+		return fmt.Sprintf("Worker %d of rank %d and worker %d of rank %d read the same samples", p.twins.A.Worker.Number, p.a.Loader.Rank(),
+			p.twins.B.Worker.Number, p.b.Loader.Rank())
 	case p.twins != nil && p.twins.Every():
 		return who + " read the same samples"
 	case p.twins != nil && p.twins.Scattered:
@@ -64,7 +67,8 @@ func (v *verdict) title(p *pair, ranks []int) string {
 		return fmt.Sprintf("%s read samples that are the same, %d that were looked at", who, p.twins.Equal)
 	case p.inStep():
 		global := v.global(p.overlap)
-		return fmt.Sprintf("%s are given the same samples: of the %s of a step %d are different", who, words.Count(global, "sample"), effective(p.overlap, global))
+		return fmt.Sprintf("%s are given the same samples: of the %s of a step %d are different", who, words.Count(global, "sample"),
+			effective(p.overlap, global))
 	}
 	return fmt.Sprintf("%s go through the same samples: %s of one rank are another's too", who, v.counted(p))
 }
@@ -122,31 +126,40 @@ func (v *verdict) cost(p *pair, ranks []int) string {
 func (p *pair) text(scale int) string {
 	a, b := p.a.Loader.Rank(), p.b.Loader.Rank()
 	if t := p.twins; t != nil {
-		what := map[samples.Basis]string{samples.Whole: "contents, bit by bit", samples.Chunks: "pieces of their contents", samples.Texts: "the texts in them"}[t.By]
+		what := map[samples.Basis]string{samples.Whole: "contents, bit by bit", samples.Chunks: "pieces of their contents",
+			samples.Texts: "the texts in them"}[t.By]
 		switch {
 		case t.Scattered:
-			return fmt.Sprintf("Pass %d: ranks %d and %d read %d samples each. Of %d that were looked at on each %d are in both, bit by bit; %.0f are expected if both read the same, each in an order of its own.",
+			return fmt.Sprintf("Pass %d: ranks %d and %d read %d samples each. Of %d that were looked at on each %d are in both, bit by bit; "+
+				"%.0f are expected if both read the same, each in an order of its own.",
 				p.a.Number, a, b, t.A.Samples, t.Both, t.Equal, float64(t.A.Looked())*float64(t.B.Looked())/float64(t.A.Samples))
 		case p.crossed():
-			return fmt.Sprintf("Pass %d: %s positions of worker %d of rank %d have the same sample as those of worker %d of rank %d (%s).", p.a.Number, words.Share(t.Equal, t.Both), t.A.Worker.Number, a, t.B.Worker.Number, b, what)
+			return fmt.Sprintf("Pass %d: %s positions of worker %d of rank %d have the same sample as those of worker %d of rank %d (%s).",
+				p.a.Number, words.Share(t.Equal, t.Both), t.A.Worker.Number, a, t.B.Worker.Number, b, what)
 		case t.Anywhere:
-			return fmt.Sprintf("Pass %d: %s samples of a worker of one rank are among those of the other rank's, %s.", p.a.Number, words.Share(t.Equal, t.Both), what)
+			return fmt.Sprintf("Pass %d: %s samples of a worker of one rank are among those of the other rank's, %s.", p.a.Number,
+				words.Share(t.Equal, t.Both), what)
 		}
-		return fmt.Sprintf("Pass %d: %s positions of worker %d have the same sample on ranks %d and %d (%s).", p.a.Number, words.Share(t.Equal, t.Both), t.A.Worker.Number, a, b, what)
+		return fmt.Sprintf("Pass %d: %s positions of worker %d have the same sample on ranks %d and %d (%s).", p.a.Number,
+			words.Share(t.Equal, t.Both), t.A.Worker.Number, a, b, what)
 	}
 	if s := p.shared; s != nil {
-		text := fmt.Sprintf("In all passes rank %d goes through %s samples, rank %d through %s, and %s are on both.", a, words.Number(int64(s.A*scale)), b, words.Number(int64(s.B*scale)), words.Number(int64(s.Samples*scale)))
+		text := fmt.Sprintf("In all passes rank %d goes through %s samples, rank %d through %s, and %s are on both.", a,
+			words.Number(int64(s.A*scale)), b, words.Number(int64(s.B*scale)), words.Number(int64(s.Samples*scale)))
 		if s.Others > 0 {
-			text += fmt.Sprintf(" Index %d of the loader's dataset, for example, is sample %d of the one inside of it on rank %d, and sample %d on rank %d.", s.Example.Index, s.Example.A, a, s.Example.B, b)
+			text += fmt.Sprintf(" Index %d of the loader's dataset, for example, is sample %d of the one inside of it on rank %d, and sample "+
+				"%d on rank %d.", s.Example.Index, s.Example.A, a, s.Example.B, b)
 		}
 		return text
 	}
 	if p.list != "" {
-		return fmt.Sprintf("%s has the same %s items on ranks %d and %d, in another order, and each rank goes through all of them in pass %d.", p.list, words.Number(int64(p.of)), a, b, p.a.Number)
+		return fmt.Sprintf("%s has the same %s items on ranks %d and %d, in another order, and each rank goes through all of them in pass %d.",
+			p.list, words.Number(int64(p.of)), a, b, p.a.Number)
 	}
 	c := p.common
 	e := c.Example
-	return fmt.Sprintf("Pass %d: %s samples of rank %d were given to rank %d as well, %d of them in the same step. Sample %d, for example: batch %d on rank %d, batch %d on rank %d.",
+	return fmt.Sprintf("Pass %d: %s samples of rank %d were given to rank %d as well, %d of them in the same step. Sample %d, for "+
+		"example: batch %d on rank %d, batch %d on rank %d.",
 		p.a.Number, words.Share(c.Samples, p.of), a, b, c.InStep, e.Index, e.BatchA, a, e.BatchB, b)
 }
 
@@ -160,10 +173,12 @@ func (p *pair) refs() (refs []finding.Ref) {
 
 func (p *pair) short(v *verdict) string {
 	if p.twins != nil && p.twins.Scattered {
-		return fmt.Sprintf("ranks %d and %d, pass %d: %d samples in both, of %d that were looked at on each", p.a.Loader.Rank(), p.b.Loader.Rank(), p.a.Number, p.twins.Equal, p.twins.Both)
+		return fmt.Sprintf("ranks %d and %d, pass %d: %d samples in both, of %d that were looked at on each", p.a.Loader.Rank(),
+			p.b.Loader.Rank(), p.a.Number, p.twins.Equal, p.twins.Both)
 	}
 	if p.twins != nil {
-		return fmt.Sprintf("ranks %d and %d, pass %d: %s samples that were compared are the same", p.a.Loader.Rank(), p.b.Loader.Rank(), p.a.Number, words.Share(p.twins.Equal, p.twins.Both))
+		return fmt.Sprintf("ranks %d and %d, pass %d: %s samples that were compared are the same", p.a.Loader.Rank(), p.b.Loader.Rank(),
+			p.a.Number, words.Share(p.twins.Equal, p.twins.Both))
 	}
 	return fmt.Sprintf("ranks %d and %d, pass %d: %s samples in common", p.a.Loader.Rank(), p.b.Loader.Rank(), p.a.Number, v.counted(p))
 }

@@ -17,14 +17,16 @@ func (v *verdict) fix(p *pair) string {
 	at, o := v.ranks[0].At(), p.a.DataLoader()
 	if p.shared == nil && p.list == "" {
 		if prepared := v.prepared(); prepared != "" {
-			return fmt.Sprintf("# %s: have accelerate deal it out to the ranks, as the loader of %s\nloader = accelerator.prepare(loader)", at, prepared)
+			return fmt.Sprintf("# %s: have accelerate deal it out to the ranks, as the loader of %s\nloader = accelerator.prepare(loader)", at,
+				prepared)
 		}
 	}
 	if p.twins != nil {
 		return v.share(p)
 	}
 	if samplers.SharingOf(o) == samplers.Custom {
-		return fmt.Sprintf("# %s: have %s hand out every world-th sample or batch, from the rank's on\nreturn itertools.islice(order, torch.distributed.get_rank(), None, torch.distributed.get_world_size())", at, samplers.Name(o))
+		return fmt.Sprintf("# %s: have %s hand out every world-th sample or batch, from the rank's on\nreturn itertools.islice(order, "+
+			"torch.distributed.get_rank(), None, torch.distributed.get_world_size())", at, samplers.Name(o))
 	}
 	if p.shared != nil {
 		return v.oneList(p)
@@ -94,7 +96,8 @@ func (v *verdict) share(p *pair) string {
 	}
 	switch module, _, _ := strings.Cut(class, "."); module {
 	case "webdataset", "wids":
-		return fmt.Sprintf("# %s: deal the shards to the ranks%s\ndataset = webdataset.WebDataset(urls, nodesplitter=webdataset.split_by_node)", at, order)
+		return fmt.Sprintf("# %s: deal the shards to the ranks%s\ndataset = webdataset.WebDataset(urls, "+
+			"nodesplitter=webdataset.split_by_node)", at, order)
 	case "datasets":
 		return fmt.Sprintf(`# %s: Hugging Face deals files to workers, not to ranks%s
 rank, world = torch.distributed.get_rank(), torch.distributed.get_world_size()

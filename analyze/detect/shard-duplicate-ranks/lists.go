@@ -67,7 +67,8 @@ func (v *verdict) unlike(p *pair, s *samples.Shared, relation timeline.Relation,
 	o := p.a.DataLoader()
 	name := samplers.Name(o)
 	switch contract := samplers.SharingOf(o); {
-	case contract != samplers.SharingOf(p.b.DataLoader()), contract == samplers.Custom, contract == samplers.Replacing, contract == samplers.Repeating:
+	case contract != samplers.SharingOf(p.b.DataLoader()), contract == samplers.Custom, contract == samplers.Replacing,
+		contract == samplers.Repeating:
 		why, _, _ := promise(p, o, p.b.DataLoader())
 		v.excuses[why] = true
 		return
@@ -79,14 +80,16 @@ func (v *verdict) unlike(p *pair, s *samples.Shared, relation timeline.Relation,
 		p.certainty = v.grade(p, relation, same, finding.Proven)
 	case v.drawn(s):
 		expected, _ := s.ByChance()
-		p.cause = fmt.Sprintf("each rank has drawn its own part of the dataset: of two such parts %.0f samples are expected to be in both, and %d are", expected, s.Samples)
+		p.cause = fmt.Sprintf("each rank has drawn its own part of the dataset: of two such parts %.0f samples are expected to be in both, "+
+			"and %d are", expected, s.Samples)
 		if relation != timeline.DataParallel {
 			v.excuses["ranks have a part of their samples in common, and it was not seen that their gradients are reduced together"] = true
 			return
 		}
 		p.certainty = v.grade(p, relation, same, finding.Likely)
 	default:
-		v.excuses["ranks have a part of their samples in common, not as many as chance makes it, or others in each pass: whether that is meant is not known"] = true
+		v.excuses["ranks have a part of their samples in common, not as many as chance makes it, or others in each pass: whether that is "+
+			"meant is not known"] = true
 		return
 	}
 	if p.certainty > 0 {
@@ -109,7 +112,8 @@ func (v *verdict) drawn(s *samples.Shared) bool {
 // are read from lists with the same items in another order: then it is the same
 // samples, whatever their indices are.
 func (v *verdict) reordered(p *pair) bool {
-	if p.common == nil || samplers.SharingOf(p.a.DataLoader()) != samplers.EachItsOwn || !p.a.Exhausted || !p.b.Exhausted || v.ledger.Scale() > 1 {
+	if p.common == nil || samplers.SharingOf(p.a.DataLoader()) != samplers.EachItsOwn || !p.a.Exhausted || !p.b.Exhausted ||
+		v.ledger.Scale() > 1 {
 		return false
 	}
 	theirs := v.ledger.Lists(p.b.Loader)

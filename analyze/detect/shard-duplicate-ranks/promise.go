@@ -66,6 +66,7 @@ func (p *pair) inStep() bool {
 // sample once.
 func (p *pair) identical() bool {
 	c := p.common
-	return c != nil && c.Samples >= enough && c.InStep == c.Samples && c.Samples == p.overlap.DistinctOf(p.a) && c.Samples == p.overlap.DistinctOf(p.b) &&
+	return c != nil && c.Samples >= enough && c.InStep == c.Samples && c.Samples == p.overlap.DistinctOf(p.a) &&
+		c.Samples == p.overlap.DistinctOf(p.b) &&
 		p.overlap.Once(p.a) && p.overlap.Once(p.b)
 }

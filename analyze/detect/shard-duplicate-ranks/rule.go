@@ -144,10 +144,12 @@ const enough = 8
 func (v *verdict) grade(p *pair, relation timeline.Relation, same samples.Sameness, sure finding.Certainty) finding.Certainty {
 	switch {
 	case relation == timeline.Undecided:
-		v.excuses["ranks are given the same samples, and the program made process groups or a mesh of its own, or exchanges tensors or objects by hand: they may be in one replica, or have trainings of their own"] = true
+		v.excuses["ranks are given the same samples, and the program made process groups or a mesh of its own, or exchanges tensors or "+
+			"objects by hand: they may be in one replica, or have trainings of their own"] = true
 		return 0
 	case relation == timeline.NoGroups && !(p.a.Loader.Process.Initialized() && p.b.Loader.Process.Initialized()):
-		v.excuses["ranks are given the same samples, and there is no process group of torch's that could reduce their gradients: they may have trainings of their own"] = true
+		v.excuses["ranks are given the same samples, and there is no process group of torch's that could reduce their gradients: they may "+
+			"have trainings of their own"] = true
 		return 0
 	case p.a.Role == timeline.Eval || p.b.Role == timeline.Eval:
 		v.excuses[evaluation] = true
@@ -155,7 +157,8 @@ func (v *verdict) grade(p *pair, relation timeline.Relation, same samples.Samene
 	case same == samples.Unknown && relation == timeline.DataParallel && p.a.Role == timeline.Train && v.reordered(p):
 		return min(sure, finding.Likely)
 	case same == samples.Unknown:
-		v.excuses["the ranks were given the same indices; whether these are the same samples is not known: the contents of their datasets were not seen to agree"] = true
+		v.excuses["the ranks were given the same indices; whether these are the same samples is not known: the contents of their datasets "+
+			"were not seen to agree"] = true
 		return 0
 	case p.a.Blind || p.b.Blind:
 		return min(sure, finding.Likely)

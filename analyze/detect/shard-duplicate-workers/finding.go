@@ -27,8 +27,9 @@ func (v *verdict) finding(s *shared) (f finding.Finding) {
 		f.Evidence = append(f.Evidence, finding.Evidence{Text: text(t), Refs: refs(t)})
 	}
 	if s.pairs[0].Scattered {
-		f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("In all pairs of workers, in all passes, %d contents were found in both, bit by bit; "+
-			"%.0f are expected if both read the same, of %d samples that were looked at. %d contents came twice in one worker. dptrace record --digest full looks at all samples.",
+		f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("In all pairs of workers, in all passes, %d contents were found "+
+			"in both, bit by bit; %.0f are expected if both read the same, of %d samples that were looked at. %d contents came twice in one worker. "+
+			"dptrace record --digest full looks at all samples.",
 			v.scatter.Shared, v.scatter.Expected, v.scatter.of, v.scatter.Own)})
 	}
 	if e, ok := v.files(s); ok {
@@ -38,7 +39,8 @@ func (v *verdict) finding(s *shared) (f finding.Finding) {
 		f.Evidence = append(f.Evidence, finding.Evidence{Text: words.Upper(left) + "."})
 	}
 	f.Fix = fix(f.Loader.At, class, s.ordered())
-	f.NotABugIf = "each worker is meant to read all of the data, and what it does with them differs (other crops of the same images), or the data themselves hold these samples several times."
+	f.NotABugIf = "each worker is meant to read all of the data, and what it does with them differs (other crops of the same images), or " +
+		"the data themselves hold these samples several times."
 	return f
 }
 
@@ -57,7 +59,8 @@ func (v *verdict) told(s *shared, class string) (title, cost string) {
 		return fmt.Sprintf("%s read %d samples in a row that are the same, of %s", words.Upper(words.Ints("worker", workers)), t.Equal, class),
 			fmt.Sprintf("at least %d samples count twice in each epoch", t.Equal)
 	}
-	return fmt.Sprintf("%s read the same samples of %s: %s that were compared", words.Upper(words.Ints("worker", workers)), class, words.Share(t.Equal, t.Both)),
+	return fmt.Sprintf("%s read the same samples of %s: %s that were compared", words.Upper(words.Ints("worker", workers)), class,
+			words.Share(t.Equal, t.Both)),
 		fmt.Sprintf("these samples count %d times in each epoch", len(workers))
 }
 
@@ -103,14 +106,17 @@ func text(t *samples.Twins) string {
 		where += fmt.Sprintf(" of rank %d", r)
 	}
 	read := fmt.Sprintf("worker %d read %d samples, worker %d %d", a.Number, t.A.Samples, b.Number, t.B.Samples)
-	what := map[samples.Basis]string{samples.Whole: "in all of their contents, bit by bit", samples.Chunks: "in pieces of their contents", samples.Texts: "in the texts in them"}[t.By]
+	what := map[samples.Basis]string{samples.Whole: "in all of their contents, bit by bit", samples.Chunks: "in pieces of their contents",
+		samples.Texts: "in the texts in them"}[t.By]
 	switch {
 	case t.Partly:
-		return fmt.Sprintf("%s: %s. %d in a row are equal %s: from position %d of worker %d, and %d of worker %d.", where, read, t.Equal, what, t.First, a.Number, t.FirstOfB, b.Number)
+		return fmt.Sprintf("%s: %s. %d in a row are equal %s: from position %d of worker %d, and %d of worker %d.", where, read, t.Equal, what,
+			t.First, a.Number, t.FirstOfB, b.Number)
 	case t.Scattered:
 		return fmt.Sprintf("%s: %s. Of those that were looked at %d are in both, equal %s.", where, read, t.Equal, what)
 	case t.Anywhere:
-		return fmt.Sprintf("%s: %s. %s samples of worker %d are among those of worker %d, equal %s.", where, read, words.Share(t.Equal, t.Both), a.Number, b.Number, what)
+		return fmt.Sprintf("%s: %s. %s samples of worker %d are among those of worker %d, equal %s.", where, read,
+			words.Share(t.Equal, t.Both), a.Number, b.Number, what)
 	}
 	return fmt.Sprintf("%s: %s. At %s positions that were compared they are equal %s.", where, read, words.Share(t.Equal, t.Both), what)
 }
@@ -169,7 +175,8 @@ dataset = dataset.to_iterable_dataset(num_shards=num_workers)  # of a map-style 
 		return fmt.Sprintf(`# %s: in __iter__ of %s, each worker takes its share of what it goes through, before it is shuffled or skipped:
 # every n-th of two different orders are no shares
 info = torch.utils.data.get_worker_info()
-share = source if info is None else itertools.islice(source, info.id, None, info.num_workers)  # source: the files, lines or rows that __iter__ goes through, in one order for all workers
+share = source if info is None else itertools.islice(source, info.id, None, info.num_workers)  `+
+			`# source: the files, lines or rows that __iter__ goes through, in one order for all workers
 # and share in the place of source`, at, name)
 	}
 	return fmt.Sprintf(`# %s: in __iter__ of %s, each worker takes its share

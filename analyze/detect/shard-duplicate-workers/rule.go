@@ -229,7 +229,8 @@ func (v *verdict) parallel() bool {
 }
 
 func (v *verdict) clean() detect.Verdict {
-	reason := fmt.Sprintf("%s in %s: other samples in each, of those that were looked at", words.Count(v.workers, "worker"), words.Count(v.compared, "pass"))
+	reason := fmt.Sprintf("%s in %s: other samples in each, of those that were looked at", words.Count(v.workers, "worker"),
+		words.Count(v.compared, "pass"))
 	if left := v.left(); left != "" {
 		reason += "; " + left
 	}

@@ -23,12 +23,13 @@ func (v *verdict) finding() (f finding.Finding) {
 	if scale > 1 {
 		f.Title = "About " + f.Title
 	}
-	f.Cost = fmt.Sprintf("%.0f %% of what is evaluated the model has seen: its error there says nothing about new samples", 100*float64(n)/float64(of))
+	f.Cost = fmt.Sprintf("%.0f %% of what is evaluated the model has seen: its error there says nothing about new samples",
+		100*float64(n)/float64(of))
 	f.Evidence = append(f.Evidence, e.example(train), finding.Evidence{Text: fmt.Sprintf("Their indices: %s.", e.indices())},
 		finding.Evidence{Text: e.cause(train)})
 	if e.other() {
-		f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("What they contained in training was compared %s times with the evaluation, and was another each time; "+
-			"the fetches draw random numbers.", words.Number(int64(e.unlike)))})
+		f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("What they contained in training was compared %s times with the "+
+			"evaluation, and was another each time; the fetches draw random numbers.", words.Number(int64(e.unlike)))})
 	}
 	if left := v.left(); left != "" {
 		f.Evidence = append(f.Evidence, finding.Evidence{Text: words.Upper(left) + "."})
@@ -37,7 +38,8 @@ func (v *verdict) finding() (f finding.Finding) {
 	f.NotABugIf = "what was trained on is meant to be evaluated too, and this number is not read as an error on new samples."
 	switch {
 	case f.Certainty == finding.Likely && e.other():
-		f.NotABugIf = "the dataset gives something else at an index when it evaluates than when it trains (what comes after, not an augmentation); or " + f.NotABugIf
+		f.NotABugIf = "the dataset gives something else at an index when it evaluates than when it trains (what comes after, not an " +
+			"augmentation); or " + f.NotABugIf
 	case f.Certainty > finding.Note:
 	case e.leaked == e.samples:
 		f.Title = "All samples that are evaluated have been trained on: this is the error in training"
@@ -51,7 +53,8 @@ func (v *verdict) finding() (f finding.Finding) {
 func (e *evaluation) example(train *samples.Pass) finding.Evidence {
 	x := e.shown[0]
 	return finding.Evidence{
-		Text: fmt.Sprintf("Sample %d, for example: the loader of %s was given it in batch %d of its pass %d%s, and this loader in batch %d of pass %d%s.",
+		Text: fmt.Sprintf("Sample %d, for example: the loader of %s was given it in batch %d of its pass %d%s, and this loader in batch %d "+
+			"of pass %d%s.",
 			x.index, train.Loader.At(), x.trained.Batch, train.Number, onRank(train.Loader), x.eval.Batch, e.pass.Number, onRank(e.pass.Loader)),
 		Refs: []finding.Ref{made(e.pass), made(train)},
 	}
@@ -69,7 +72,8 @@ func (e *evaluation) fix(train *samples.Pass) string {
 		where += " and " + at
 	}
 	if e.across() {
-		return fmt.Sprintf(`# for %s: one split on all ranks, by a generator of its own, with one seed (random_split draws from torch's, which seed + rank sets apart)
+		return fmt.Sprintf(`# for %s: one split on all ranks, by a generator of its own, with one seed `+
+			`(random_split draws from torch's, which seed + rank sets apart)
 train, val = torch.utils.data.random_split(dataset, [len(dataset) - n_val, n_val], generator=torch.Generator().manual_seed(0))`, where)
 	}
 	return fmt.Sprintf(`# one split, made once, for %s
@@ -121,9 +125,11 @@ func (e *evaluation) cause(train *samples.Pass) string {
 	switch {
 	case e.across():
 		here, there := e.pass.Loader.Rank(), train.Loader.Rank()
-		return fmt.Sprintf("Rank %d trains on none of them itself: what it holds back, rank %d trains on. Each rank has divided the samples in a way of its own, and the gradients of both make one model.", here, there)
+		return fmt.Sprintf("Rank %d trains on none of them itself: what it holds back, rank %d trains on. Each rank has divided the samples "+
+			"in a way of its own, and the gradients of both make one model.", here, there)
 	case a == subset && b == subset:
-		return "Both loaders are over a Subset of one and the same dataset object, and these were not made by one split: two calls of random_split draw two different ones."
+		return "Both loaders are over a Subset of one and the same dataset object, and these were not made by one split: two calls of " +
+			"random_split draw two different ones."
 	case train.Object.DatasetID == e.pass.Object.DatasetID && train.Object.DatasetID != 0:
 		return "Both loaders are over one and the same dataset object; what each of them takes of it, its sampler says."
 	}

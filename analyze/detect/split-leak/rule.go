@@ -35,7 +35,8 @@ func judge(c *detect.Case) detect.Verdict {
 	case e.leaked < e.samples:
 		return detect.Found("all that is trained on is evaluated, and more: predictions for everything there is", f)
 	case e.across():
-		return detect.CannotTell("all that it evaluates is trained on, by other ranks alone: the error in training, or what this rank holds back").Noting(f)
+		return detect.CannotTell("all that it evaluates is trained on, by other ranks alone: the error in training, " +
+			"or what this rank holds back").Noting(f)
 	}
 	return detect.Found("all that it evaluates is trained on: it looks at the error in training", f)
 }
@@ -142,11 +143,12 @@ func (v *verdict) nothing() detect.Verdict {
 	case role != timeline.Eval:
 		return detect.CannotTell("neither training nor an evaluation was seen")
 	case s.moved != nil:
-		return detect.CannotTell(fmt.Sprintf("%s at indices that were trained on, but what is there is another sample: %d that were compared differ",
+		return detect.CannotTell(fmt.Sprintf("%s at indices that were trained on, but what is there is another sample: "+
+			"%d that were compared differ",
 			words.Share(s.moved.leaked, s.moved.samples), s.moved.unlike))
 	case s.left > 0:
-		return detect.CannotTell(fmt.Sprintf("the same optimizer trained on %s before, in another fold or in loaders that were made after an evaluation: "+
-			"whether the model was reset is not known", words.Share(s.left, s.of)))
+		return detect.CannotTell(fmt.Sprintf("the same optimizer trained on %s before, in another fold or in loaders that were made after "+
+			"an evaluation: whether the model was reset is not known", words.Share(s.left, s.of)))
 	case s.judged == 0:
 		return detect.CannotTell("no evaluation whose samples are known, after training whose samples are known")
 	case s.apart:
@@ -164,7 +166,8 @@ func (v *verdict) nothing() detect.Verdict {
 const manySampled = 1000
 
 func (v *verdict) clean(s seen) detect.Verdict {
-	reason := fmt.Sprintf("none of %s samples was trained on before, in %s", words.Number(int64(s.samples*v.ledger.Scale())), words.Count(s.judged, "evaluation"))
+	reason := fmt.Sprintf("none of %s samples was trained on before, in %s", words.Number(int64(s.samples*v.ledger.Scale())),
+		words.Count(s.judged, "evaluation"))
 	left := v.left()
 	switch {
 	case left == "":

@@ -313,7 +313,8 @@ func attributesAgree(a, b []traces.Attribute) bool {
 	lists := 0
 	for i := range b {
 		x, y := byPath[b[i].Path], &b[i]
-		if x == nil || x.Class != y.Class || x.Value != y.Value || x.Items != y.Items || !bytes.Equal(x.Ordered, y.Ordered) || !bytes.Equal(x.Unordered, y.Unordered) {
+		if x == nil || x.Class != y.Class || x.Value != y.Value || x.Items != y.Items || !bytes.Equal(x.Ordered, y.Ordered) ||
+			!bytes.Equal(x.Unordered, y.Unordered) {
 			return false
 		}
 		if len(y.Ordered) > 0 && y.Items >= enoughContents {

@@ -88,14 +88,25 @@ func Cover(length int64, ranks []*Asked) Coverage {
 			}
 		}
 	}
-	all := 0
-	for i := range length {
+	c.Never = max(0, below(length, halved)-len(seen))
+	return c
+}
+
+// counted is up to which length indices are counted one by one. A length of a
+// trace may be any number; beyond this one it is reckoned, one of 2^halved.
+const counted = 1 << 26
+
+// below is how many indices below a length are looked at.
+func below(length int64, halved uint) (n int) {
+	if halved == 0 {
+		return int(length)
+	}
+	for i := range min(length, counted) {
 		if low(i, halved) {
-			all++
+			n++
 		}
 	}
-	c.Never = all - len(seen)
-	return c
+	return n + int(max(length-counted, 0)>>halved)
 }
 
 // Kept reports whether the indices are known that Cover counts.
