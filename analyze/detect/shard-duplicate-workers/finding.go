@@ -28,8 +28,8 @@ func (v *verdict) finding(s *shared) (f finding.Finding) {
 	}
 	if s.pairs[0].Scattered {
 		f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("In all pairs of workers, in all passes, %d contents were found "+
-			"in both, bit by bit; %.0f are expected if both read the same, of %d samples that were looked at. %d contents came twice in one worker. "+
-			"dptrace record --digest full looks at all samples.",
+			"in both, bit by bit; %.0f are expected if both read the same, of %d samples that were looked at. "+
+			"%d contents came twice in one worker. dptrace record --digest full looks at all samples.",
 			v.scatter.Shared, v.scatter.Expected, v.scatter.of, v.scatter.Own)})
 	}
 	if e, ok := v.files(s); ok {
@@ -49,7 +49,8 @@ func (v *verdict) told(s *shared, class string) (title, cost string) {
 	workers, t, all := s.workers(), s.pairs[0], delivering(v, s.pass)
 	switch {
 	case t.Every() && len(workers) == all:
-		return fmt.Sprintf("Every sample is delivered %d times: %s read all of %s", len(workers), words.Of(len(workers), len(workers), "worker"), class),
+		return fmt.Sprintf("Every sample is delivered %d times: %s read all of %s", len(workers),
+				words.Of(len(workers), len(workers), "worker"), class),
 			fmt.Sprintf("%s; %d workers do the work of one, an epoch is %d times as long as the data, and each sample counts %d times in it",
 				s.counts(len(workers)), len(workers), len(workers), len(workers))
 	case t.Scattered:
