@@ -24,6 +24,7 @@ type played struct {
 	epochs   func(pass, rank int) int64
 	straight bool // shuffle=False
 	iterable bool
+	lost     string // table of which records are
 	batches  string // class of the batch sampler; "" is torch's
 	replicas int64
 	group    string // ddp if ""
@@ -55,6 +56,9 @@ func (c *played) play(r *Run) {
 	ranks := []*Process{r.Process(0, 2), r.Process(1, 2)} // side by side
 	for rank, p := range ranks {
 		c.rank(r, p, rank)
+	}
+	if c.lost != "" {
+		r.Lost("hook", c.lost, 3)
 	}
 	r.Seal()
 }
@@ -243,6 +247,9 @@ var cases = []struct {
 	{"a sampler for one replica of several", played{replicas: 4, seeds: [2]int64{7, 8}}, "cannot-tell", []string{"for 4 ranks"}},
 	{"the program's own group", played{seeds: [2]int64{7, 8}, group: "none", own: []int64{0, 1}}, "cannot-tell", []string{"groups of its own"}},
 	{"broken off", played{seeds: [2]int64{7, 8}, open: true, list: agreed}, "cannot-tell", []string{"no pass came"}},
+	{"lists are lost", played{list: agreed, lost: "attribute"}, "cannot-tell", []string{"lost"}},
+	{"groups are lost", played{list: agreed, lost: "dist"}, "cannot-tell", []string{"lost"}},
+	{"rows that say nothing about it are lost", played{list: agreed, lost: "memory"}, "clean", nil},
 	{"an older hook", played{seeds: [2]int64{7, 8}, old: true}, "cannot-tell", []string{"not in the trace"}},
 }
 

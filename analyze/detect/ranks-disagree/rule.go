@@ -23,7 +23,7 @@ import (
 var Rule = detect.Rule{
 	ID:      "ranks-disagree",
 	Title:   "Ranks have different lists or permutations of one dataset",
-	Sources: []collect.Any{values.Source, samples.Source},
+	Sources: []collect.Any{values.Source, samples.Source, proof},
 	Judge:   judge,
 }
 
