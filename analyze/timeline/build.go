@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/dptrace/dptrace/analyze/collect"
+	"github.com/dptrace/dptrace/analyze/samplers"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -170,7 +171,7 @@ func (ps *passRows) build(l *Loader, number int) *Pass {
 		p.End = max(p.End, ps.end.TsNS)
 		p.How = ps.end.End
 	}
-	if n := expectedBatches(l.object(p.Object)); n > 0 && p.Delivered == n {
+	if n := samplers.Batches(l.object(p.Object)); n > 0 && p.Delivered == n {
 		p.Exhausted = true
 	}
 	p.Open = ps.next.open

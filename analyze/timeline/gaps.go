@@ -12,7 +12,22 @@ import (
 // nothing is: then, and only then, may a rule that reads these tables call the
 // loader clean.
 func (t *Timeline) Gap(l *Loader, tables []string) string {
-	procs := []*Process{l.Process}
+	procs, gaps := l.watched()
+	gaps = append(t.losses(procs, l.Process.Part, tables), gaps...)
+	slices.Sort(gaps)
+	return strings.Join(slices.Compact(gaps), "; ")
+}
+
+// Unwatched says which workers of the loader were not watched from inside, or "".
+func (l *Loader) Unwatched() string {
+	_, gaps := l.watched()
+	return strings.Join(gaps, "; ")
+}
+
+// watched is the loader's process and its workers that were watched from inside;
+// gaps says which were not.
+func (l *Loader) watched() (procs []*Process, gaps []string) {
+	procs = []*Process{l.Process}
 	unseen := map[int]bool{}
 	workers := map[int]bool{}
 	orphans := 0
@@ -30,15 +45,13 @@ func (t *Timeline) Gap(l *Loader, tables []string) string {
 			}
 		}
 	}
-	gaps := t.losses(procs, l.Process.Part, tables)
 	if len(unseen) > 0 {
 		gaps = append(gaps, fmt.Sprintf("%d of %d workers could not be watched from inside", len(unseen), len(workers)))
 	}
 	if orphans > 0 {
 		gaps = append(gaps, fmt.Sprintf("the workers of %d passes are not known", orphans))
 	}
-	slices.Sort(gaps)
-	return strings.Join(slices.Compact(gaps), "; ")
+	return procs, gaps
 }
 
 // Losses says what is missing from the rows of some tables about a loader and

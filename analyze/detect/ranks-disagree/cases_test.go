@@ -23,6 +23,9 @@ type played struct {
 	seeds    [2]int64
 	epochs   func(pass, rank int) int64
 	straight bool // shuffle=False
+	iterable bool
+	lost     string // table of which records are
+	batches  string // class of the batch sampler; "" is torch's
 	replicas int64
 	group    string // ddp if ""
 	eval     bool
@@ -54,11 +57,14 @@ func (c *played) play(r *Run) {
 	for rank, p := range ranks {
 		c.rank(r, p, rank)
 	}
+	if c.lost != "" {
+		r.Lost("hook", c.lost, 3)
+	}
 	r.Seal()
 }
 
 func (c *played) rank(r *Run, p *Process, rank int) {
-	if c.group != "none" {
+	if c.group == "" {
 		p.Group("ddp", 0, 1)
 	}
 	if c.group == "apart" {
@@ -87,6 +93,10 @@ func (c *played) rank(r *Run, p *Process, rank int) {
 	}
 	if c.known {
 		o.Length = n
+	}
+	o.Iterable = c.iterable
+	if c.batches != "" {
+		o.BatchSampler = c.batches
 	}
 	if c.old {
 		o.Batched = ""
@@ -230,10 +240,16 @@ var cases = []struct {
 	{"a list that the index does not go by", played{list: listed, what: one}, "clean", nil},
 	{"augmented alike, of a few values", played{list: agreed, what: func(rank, _ int, index int64) What { return Numbered(int64(mix(uint64(100*index+int64(rank))) % 5)) }}, "clean", nil},
 	{"augmented", played{list: agreed, what: func(rank, pass int, index int64) What { return Numbered(index + 1000*int64(10*rank+pass)) }}, "clean", nil},
-	{"data of its own on each rank", played{sampler: "none", other: 90, seeds: [2]int64{7, 8}, list: listed}, "cannot-tell", []string{"data of its own"}},
+	{"data of its own on each rank", played{sampler: "none", other: 90, seeds: [2]int64{7, 8}, list: listed}, "not-applicable", []string{"data of its own"}},
+	{"an IterableDataset", played{seeds: [2]int64{7, 8}, iterable: true}, "not-applicable", []string{"IterableDataset"}},
+	{"no two ranks of one training", played{seeds: [2]int64{7, 8}, group: "apart"}, "not-applicable", []string{"no two ranks whose gradients"}},
+	{"batches that are dealt out by another library", played{sampler: "none", batches: "accelerate.data_loader.BatchSamplerShard", seeds: [2]int64{7, 8}}, "cannot-tell", []string{"data of its own"}},
 	{"a sampler for one replica of several", played{replicas: 4, seeds: [2]int64{7, 8}}, "cannot-tell", []string{"for 4 ranks"}},
 	{"the program's own group", played{seeds: [2]int64{7, 8}, group: "none", own: []int64{0, 1}}, "cannot-tell", []string{"groups of its own"}},
 	{"broken off", played{seeds: [2]int64{7, 8}, open: true, list: agreed}, "cannot-tell", []string{"no pass came"}},
+	{"lists are lost", played{list: agreed, lost: "attribute"}, "cannot-tell", []string{"lost"}},
+	{"groups are lost", played{list: agreed, lost: "dist"}, "cannot-tell", []string{"lost"}},
+	{"rows that say nothing about it are lost", played{list: agreed, lost: "memory"}, "clean", nil},
 	{"an older hook", played{seeds: [2]int64{7, 8}, old: true}, "cannot-tell", []string{"not in the trace"}},
 }
 

@@ -254,7 +254,7 @@ var cases = []struct {
 	{"a dataset three times over, in one pass", played{serve: at(DistributedSampler), rank: distributed(-1, 2), order: once(dealt(40, 2)), id: func(_ int, index int64) int64 { return index / 3 }}, "clean", nil},
 	{"evaluation", played{order: whole, how: Eval, more: func(r *Run, p *Process) {
 		p.Serve(Serve{Line: 12, Iterable: true, Length: -1}).Stream(Train, shares(p.Rank, 0))
-	}}, "clean", []string{"an evaluation"}},
+	}}, "not-applicable", []string{"an evaluation"}},
 	{"another dataset on each rank", played{order: whole, rank: func(rank int, s *Serve) { s.Length = int64(40 + rank) }, content: random}, "clean", nil},
 
 	{"another split on each rank, in each pass", played{order: own, id: drawn(40), anew: true}, "cannot-tell", []string{"others in each pass"}},
@@ -279,13 +279,13 @@ var cases = []struct {
 	{"activations are sent", played{order: whole, groups: func(p *Process) { initialized(p); p.Group("exchange", 0, 1) }}, "cannot-tell", []string{"by hand"}},
 	{"gradients are reduced by hand", played{order: whole, groups: func(p *Process) { initialized(p); p.Group("reduce", 0, 1) }}, "proven", nil},
 	{"groups of its own", played{order: whole, groups: func(p *Process) { p.Group("group", 0, 1) }}, "cannot-tell", []string{"one replica"}},
-	{"pipeline stages", played{order: whole, groups: func(p *Process) { p.Group("ddp", int64(p.Rank), int64(p.Rank)+100) }}, "cannot-tell", []string{"no two ranks whose gradients"}},
+	{"pipeline stages", played{order: whole, groups: func(p *Process) { p.Group("ddp", int64(p.Rank), int64(p.Rank)+100) }}, "not-applicable", []string{"no two ranks whose gradients"}},
 	{"each rank its own files, at the same indices", played{order: whole, content: random}, "cannot-tell", []string{"not seen to agree"}},
 	{"each rank its own list of files", played{order: whole, content: random, more: files(false)}, "cannot-tell", []string{"not seen to agree"}},
 	{"files in an order of its own on each rank, in trainings of their own", played{order: own, content: elsewhere, more: reordered(40), groups: initialized}, "cannot-tell", []string{"not seen to agree"}},
 	{"a list in an order of its own that is none of the samples", played{order: own, content: random, more: reordered(30)}, "cannot-tell", []string{"not seen to agree"}},
 	{"seeds differ", played{serve: at(DistributedSampler), rank: func(r int, s *Serve) { s.Rank, s.Replicas, s.Seed = int64(r), 2, int64(r) }, order: func(rank, pass int) []int64 { return own(rank, pass)[:20] }}, "cannot-tell", []string{"different seeds"}},
-	{"one rank", played{order: whole, ranks: 1}, "cannot-tell", []string{"one rank"}},
+	{"one rank", played{order: whole, ranks: 1}, "not-applicable", []string{"one rank"}},
 	{"lost", played{serve: at(DistributedSampler), rank: distributed(-1, 2), order: dealt(40, 2), more: func(r *Run, _ *Process) { r.Lost("hook", "batch_put", 3) }}, "cannot-tell", []string{"lost"}},
 
 	{"a stream, read by all", played{serve: iterable, threads: func(int) [][]Sample { return [][]Sample{shares(0, 0), shares(0, 1)} }}, "proven", []string{"Ranks 0 and 1 read the same samples", "20 of 20 (100 %) positions of worker 0", "each rank takes its share of what it yields now", "islice(samples, rank, None, world)"}},

@@ -1,12 +1,12 @@
 package sharedranks
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/dptrace/dptrace/analyze/evidence/samples"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
+	"github.com/dptrace/dptrace/analyze/words"
 )
 
 // contents compares what the samples of an IterableDataset contain: of the same
@@ -36,62 +36,88 @@ func (v *verdict) contents() {
 	}
 }
 
-// workers compares those of two ranks that have one number. One pair that agrees
-// is enough: each is a share of the whole.
+// workers compares two ranks in one pass.
 func (v *verdict) workers(number int, a, b *timeline.Pass) {
-	var found *samples.Twins
-	looked := false
-	for _, w := range a.Workers {
-		for _, x := range b.Workers {
-			r, s := v.ledger.Read(w), v.ledger.Read(x)
-			if w.Number != x.Number || r == nil || s == nil || min(r.Looked(), s.Looked()) < enough {
-				continue
-			}
-			if r.Repeats() || s.Repeats() {
-				v.excuses["workers read samples more than once themselves"] = true
-				continue
-			}
-			looked = true
-			t := samples.Compare(r, s)
-			if t != nil && t.Partly { // one file that both were given, or that is listed twice
-				v.excuses[some] = true
-				continue
-			}
-			if t != nil && (found == nil || t.Sure() > found.Sure()) {
-				found = t
-			}
-		}
-	}
-	if looked {
-		v.compared[[2]int{a.Loader.Rank(), b.Loader.Rank()}] = true
-		v.passes[number] = true
-	}
-	if looked && !(v.ledger.Fixed(a.Loader) && v.ledger.Fixed(b.Loader)) {
-		v.random = true
-	}
-	if found == nil && looked {
-		found = v.crossed(a, b)
-	}
-	if found == nil && looked {
-		found = v.scattered(a, b)
-	}
-	if found == nil {
+	found, looked := v.sideBySide(a, b)
+	if !looked {
 		return
 	}
-	if found.DrawsShards() && found.Sure() < samples.Certain {
+	v.compared[[2]int{a.Loader.Rank(), b.Loader.Rank()}] = true
+	v.passes[number] = true
+	v.random = v.random || !(v.ledger.Fixed(a.Loader) && v.ledger.Fixed(b.Loader))
+	if found == nil {
+		found = v.crossed(a, b)
+	}
+	if found == nil {
+		found = v.scattered(a, b)
+	}
+	if found != nil {
+		v.found(a, b, found)
+	}
+}
+
+// sideBySide compares the workers of two ranks that have one number. One pair that
+// agrees is enough: each is a share of the whole. looked: some were compared.
+func (v *verdict) sideBySide(a, b *timeline.Pass) (found *samples.Twins, looked bool) {
+	theirs := map[int]*samples.Read{}
+	for _, x := range v.reads(b) {
+		theirs[x.Worker.Number] = x
+	}
+	for _, r := range v.reads(a) {
+		s := theirs[r.Worker.Number]
+		if s == nil {
+			continue
+		}
+		if r.Repeats() || s.Repeats() {
+			v.excuses["workers read samples more than once themselves"] = true
+			continue
+		}
+		looked = true
+		t := samples.Compare(r, s)
+		switch {
+		case t == nil:
+		case t.Partly: // one file that both were given, or that is listed twice
+			v.excuses[some] = true
+		case found == nil || t.Sure() > found.Sure():
+			found = t
+		}
+	}
+	return found, looked
+}
+
+// mostWorkers of a pass are compared with each other.
+const mostWorkers = 256
+
+// reads of a pass that can be compared.
+func (v *verdict) reads(p *timeline.Pass) (reads []*samples.Read) {
+	for _, w := range p.Workers {
+		switch r := v.ledger.Read(w); {
+		case r == nil || r.Looked() < enough:
+		case len(reads) == mostWorkers:
+			v.many = true
+		default:
+			reads = append(reads, r)
+		}
+	}
+	return reads
+}
+
+// found twins: a pair, unless what they have in common is meant, or chance.
+func (v *verdict) found(a, b *timeline.Pass, twins *samples.Twins) {
+	if twins.DrawsShards() && twins.Sure() < samples.Certain {
 		v.excuses["workers of several ranks began with the same samples, which they do by chance where they draw their shards at random"] = true
 		return
 	}
 	if name := v.ledger.Resamples(a.Loader); name != "" {
-		v.excuses[fmt.Sprintf("%s draws its samples anew on each rank, by its name", name)] = true
+		v.excuses[words.Last(name)+" draws its samples anew on each rank, by its name"] = true
 		return
 	}
-	p := &pair{a: a, b: b, twins: found, of: found.Both, cause: "the IterableDataset does not ask which rank it is on"}
+	p := &pair{a: a, b: b, twins: twins, of: twins.Both, cause: "the IterableDataset does not ask which rank it is on"}
 	sure := finding.Likely
 	switch {
 	case p.crossed():
 		p.cause = "shares are dealt out by another number than that of rank and worker together (rank * workers + worker)"
-	case found.Sure() == samples.Certain:
+	case twins.Sure() == samples.Certain:
 		sure = finding.Proven
 	}
 	p.certainty = v.grade(p, v.Relation(a.Loader.Process, b.Loader.Process), samples.Same, sure)
@@ -105,10 +131,10 @@ const some = "workers of several ranks read some of the same samples: files that
 // crossed looks for workers of other numbers that read the very same: where a
 // share is chosen by rank + worker, say.
 func (v *verdict) crossed(a, b *timeline.Pass) *samples.Twins {
-	for _, w := range a.Workers {
-		for _, x := range b.Workers {
-			r, s := v.ledger.Read(w), v.ledger.Read(x)
-			if w.Number == x.Number || r == nil || s == nil || min(r.Looked(), s.Looked()) < enough || !samples.Even(r, s) {
+	theirs := v.reads(b)
+	for _, r := range v.reads(a) {
+		for _, s := range theirs {
+			if r.Worker.Number == s.Worker.Number || !samples.Even(r, s) {
 				continue
 			}
 			if t := samples.Compare(r, s); t != nil && !t.Partly && !t.Anywhere && t.Every() {

@@ -4,33 +4,29 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dptrace/dptrace/analyze/words"
-
 	"github.com/dptrace/dptrace/analyze/evidence/samples"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
+	"github.com/dptrace/dptrace/analyze/words"
 )
 
-func (v *verdict) finding() finding.Finding {
-	p := v.worst
-	l := v.ranks[0]
-	f := finding.Finding{Rule: id, DP: dp, Certainty: p.certainty, Proof: "hook", Verify: v.Verify(id),
-		Loader: finding.Loader{ID: v.ranks.ID(), At: l.At(), Role: string(v.ranks.Role())}}
-	ranks, passes := v.affected()
-	f.Title = v.title(ranks)
+func (v *verdict) finding(p *pair) (f finding.Finding) {
+	f.Certainty = p.certainty
+	ranks, passes := v.affected(p)
+	f.Title = v.title(p, ranks)
 	if len(v.passes) > 1 {
 		f.Title += ", in " + words.Of(len(passes), len(v.passes), "pass")
 	}
-	f.Cost = v.cost(ranks)
-	f.Evidence = append(f.Evidence, finding.Evidence{Text: p.text(v.ledger.Scale()), Refs: p.refs()})
-	f.Evidence = append(f.Evidence, finding.Evidence{Text: words.Upper(p.cause) + "."})
+	f.Cost = v.cost(p, ranks)
+	reduced := "It was not seen that the gradients of these ranks are reduced together, so they may be parts of one model, or trainings " +
+		"of their own."
 	if v.Relation(p.a.Loader.Process, p.b.Loader.Process) == timeline.DataParallel {
-		f.Evidence = append(f.Evidence, finding.Evidence{Text: "The gradients of these ranks are reduced together (DDP, FSDP or by hand), so their samples make one batch."})
-	} else {
-		f.Evidence = append(f.Evidence, finding.Evidence{Text: "It was not seen that the gradients of these ranks are reduced together, so they may be parts of one model, or trainings of their own."})
+		reduced = "The gradients of these ranks are reduced together (DDP, FSDP or by hand), so their samples make one batch."
 	}
-	if told := v.told(); told != "" {
-		f.Evidence = append(f.Evidence, finding.Evidence{Text: words.Upper(told) + "."})
+	f.Evidence = append(f.Evidence, finding.Evidence{Text: p.text(v.ledger.Scale()), Refs: p.refs()},
+		finding.Evidence{Text: words.Upper(p.cause) + "."}, finding.Evidence{Text: reduced})
+	if left := v.left(); left != "" {
+		f.Evidence = append(f.Evidence, finding.Evidence{Text: words.Upper(left) + "."})
 	}
 	f.Fix = v.fix(p)
 	f.NotABugIf = "these ranks hold parts of one model and must see the same data (tensor, pipeline or context parallel)."
@@ -38,15 +34,16 @@ func (v *verdict) finding() finding.Finding {
 	case p.shared != nil && !p.shared.Alike():
 		f.NotABugIf += " Or each rank is meant to have a part of its own, whatever the others have."
 	case p.twins == nil && !p.inStep():
-		f.NotABugIf += " Or each rank is meant to go through all of the data in an order of its own, and learning rate and number of epochs are chosen for that."
+		f.NotABugIf += " Or each rank is meant to go through all of the data in an order of its own, and learning rate and number of epochs " +
+			"are chosen for that."
 	}
 	return f
 }
 
-// affected is the ranks and passes of all pairs that are as sure as the worst.
-func (v *verdict) affected() (ranks, passes []int) {
+// affected is the ranks and passes of all pairs that are as sure as this one.
+func (v *verdict) affected(worst *pair) (ranks, passes []int) {
 	for _, p := range v.pairs {
-		if p.certainty == v.worst.certainty {
+		if p.certainty == worst.certainty {
 			ranks = append(ranks, p.a.Loader.Rank(), p.b.Loader.Rank())
 			passes = append(passes, p.a.Number)
 		}
@@ -56,12 +53,12 @@ func (v *verdict) affected() (ranks, passes []int) {
 	return slices.Compact(ranks), slices.Compact(passes)
 }
 
-func (v *verdict) title(ranks []int) string {
+func (v *verdict) title(p *pair, ranks []int) string {
 	who := words.Upper(words.Ints("rank", ranks))
-	p := v.worst
 	switch {
 	case p.crossed():
-		return fmt.Sprintf("Worker %d of rank %d and worker %d of rank %d read the same samples", p.twins.A.Worker.Number, p.a.Loader.Rank(), p.twins.B.Worker.Number, p.b.Loader.Rank())
+		return fmt.Sprintf("Worker %d of rank %d and worker %d of rank %d read the same samples", p.twins.A.Worker.Number, p.a.Loader.Rank(),
+			p.twins.B.Worker.Number, p.b.Loader.Rank())
 	case p.twins != nil && p.twins.Every():
 		return who + " read the same samples"
 	case p.twins != nil && p.twins.Scattered:
@@ -70,7 +67,8 @@ func (v *verdict) title(ranks []int) string {
 		return fmt.Sprintf("%s read samples that are the same, %d that were looked at", who, p.twins.Equal)
 	case p.inStep():
 		global := v.global(p.overlap)
-		return fmt.Sprintf("%s are given the same samples: of the %s of a step %d are different", who, words.Count(global, "sample"), effective(p.overlap, global))
+		return fmt.Sprintf("%s are given the same samples: of the %s of a step %d are different", who, words.Count(global, "sample"),
+			effective(p.overlap, global))
 	}
 	return fmt.Sprintf("%s go through the same samples: %s of one rank are another's too", who, v.counted(p))
 }
@@ -109,8 +107,7 @@ func effective(o *samples.Overlap, global int) int {
 	return (global*o.Steps + o.Samples/2) / o.Samples
 }
 
-func (v *verdict) cost(ranks []int) string {
-	p := v.worst
+func (v *verdict) cost(p *pair, ranks []int) string {
 	switch {
 	case p.twins != nil && p.twins.Every() && !p.crossed():
 		return fmt.Sprintf("%d ranks do the work of one: each step averages %d gradients of the same samples", len(ranks), len(ranks))
@@ -129,31 +126,40 @@ func (v *verdict) cost(ranks []int) string {
 func (p *pair) text(scale int) string {
 	a, b := p.a.Loader.Rank(), p.b.Loader.Rank()
 	if t := p.twins; t != nil {
-		what := map[samples.Basis]string{samples.Whole: "contents, bit by bit", samples.Chunks: "pieces of their contents", samples.Texts: "the texts in them"}[t.By]
+		what := map[samples.Basis]string{samples.Whole: "contents, bit by bit", samples.Chunks: "pieces of their contents",
+			samples.Texts: "the texts in them"}[t.By]
 		switch {
 		case t.Scattered:
-			return fmt.Sprintf("Pass %d: ranks %d and %d read %d samples each. Of %d that were looked at on each %d are in both, bit by bit; %.0f are expected if both read the same, each in an order of its own.",
+			return fmt.Sprintf("Pass %d: ranks %d and %d read %d samples each. Of %d that were looked at on each %d are in both, bit by bit; "+
+				"%.0f are expected if both read the same, each in an order of its own.",
 				p.a.Number, a, b, t.A.Samples, t.Both, t.Equal, float64(t.A.Looked())*float64(t.B.Looked())/float64(t.A.Samples))
 		case p.crossed():
-			return fmt.Sprintf("Pass %d: %s positions of worker %d of rank %d have the same sample as those of worker %d of rank %d (%s).", p.a.Number, words.Share(t.Equal, t.Both), t.A.Worker.Number, a, t.B.Worker.Number, b, what)
+			return fmt.Sprintf("Pass %d: %s positions of worker %d of rank %d have the same sample as those of worker %d of rank %d (%s).",
+				p.a.Number, words.Share(t.Equal, t.Both), t.A.Worker.Number, a, t.B.Worker.Number, b, what)
 		case t.Anywhere:
-			return fmt.Sprintf("Pass %d: %s samples of a worker of one rank are among those of the other rank's, %s.", p.a.Number, words.Share(t.Equal, t.Both), what)
+			return fmt.Sprintf("Pass %d: %s samples of a worker of one rank are among those of the other rank's, %s.", p.a.Number,
+				words.Share(t.Equal, t.Both), what)
 		}
-		return fmt.Sprintf("Pass %d: %s positions of worker %d have the same sample on ranks %d and %d (%s).", p.a.Number, words.Share(t.Equal, t.Both), t.A.Worker.Number, a, b, what)
+		return fmt.Sprintf("Pass %d: %s positions of worker %d have the same sample on ranks %d and %d (%s).", p.a.Number,
+			words.Share(t.Equal, t.Both), t.A.Worker.Number, a, b, what)
 	}
 	if s := p.shared; s != nil {
-		text := fmt.Sprintf("In all passes rank %d goes through %s samples, rank %d through %s, and %s are on both.", a, words.Number(int64(s.A*scale)), b, words.Number(int64(s.B*scale)), words.Number(int64(s.Samples*scale)))
+		text := fmt.Sprintf("In all passes rank %d goes through %s samples, rank %d through %s, and %s are on both.", a,
+			words.Number(int64(s.A*scale)), b, words.Number(int64(s.B*scale)), words.Number(int64(s.Samples*scale)))
 		if s.Others > 0 {
-			text += fmt.Sprintf(" Index %d of the loader's dataset, for example, is sample %d of the one inside of it on rank %d, and sample %d on rank %d.", s.Example.Index, s.Example.A, a, s.Example.B, b)
+			text += fmt.Sprintf(" Index %d of the loader's dataset, for example, is sample %d of the one inside of it on rank %d, and sample "+
+				"%d on rank %d.", s.Example.Index, s.Example.A, a, s.Example.B, b)
 		}
 		return text
 	}
 	if p.list != "" {
-		return fmt.Sprintf("%s has the same %s items on ranks %d and %d, in another order, and each rank goes through all of them in pass %d.", p.list, words.Number(int64(p.of)), a, b, p.a.Number)
+		return fmt.Sprintf("%s has the same %s items on ranks %d and %d, in another order, and each rank goes through all of them in pass %d.",
+			p.list, words.Number(int64(p.of)), a, b, p.a.Number)
 	}
 	c := p.common
 	e := c.Example
-	return fmt.Sprintf("Pass %d: %s samples of rank %d were given to rank %d as well, %d of them in the same step. Sample %d, for example: batch %d on rank %d, batch %d on rank %d.",
+	return fmt.Sprintf("Pass %d: %s samples of rank %d were given to rank %d as well, %d of them in the same step. Sample %d, for "+
+		"example: batch %d on rank %d, batch %d on rank %d.",
 		p.a.Number, words.Share(c.Samples, p.of), a, b, c.InStep, e.Index, e.BatchA, a, e.BatchB, b)
 }
 
@@ -167,10 +173,12 @@ func (p *pair) refs() (refs []finding.Ref) {
 
 func (p *pair) short(v *verdict) string {
 	if p.twins != nil && p.twins.Scattered {
-		return fmt.Sprintf("ranks %d and %d, pass %d: %d samples in both, of %d that were looked at on each", p.a.Loader.Rank(), p.b.Loader.Rank(), p.a.Number, p.twins.Equal, p.twins.Both)
+		return fmt.Sprintf("ranks %d and %d, pass %d: %d samples in both, of %d that were looked at on each", p.a.Loader.Rank(),
+			p.b.Loader.Rank(), p.a.Number, p.twins.Equal, p.twins.Both)
 	}
 	if p.twins != nil {
-		return fmt.Sprintf("ranks %d and %d, pass %d: %s samples that were compared are the same", p.a.Loader.Rank(), p.b.Loader.Rank(), p.a.Number, words.Share(p.twins.Equal, p.twins.Both))
+		return fmt.Sprintf("ranks %d and %d, pass %d: %s samples that were compared are the same", p.a.Loader.Rank(), p.b.Loader.Rank(),
+			p.a.Number, words.Share(p.twins.Equal, p.twins.Both))
 	}
 	return fmt.Sprintf("ranks %d and %d, pass %d: %s samples in common", p.a.Loader.Rank(), p.b.Loader.Rank(), p.a.Number, v.counted(p))
 }

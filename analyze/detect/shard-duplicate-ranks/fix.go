@@ -7,7 +7,9 @@ import (
 	"strings"
 
 	"github.com/dptrace/dptrace/analyze/evidence/samples"
+	"github.com/dptrace/dptrace/analyze/samplers"
 	"github.com/dptrace/dptrace/analyze/timeline"
+	"github.com/dptrace/dptrace/analyze/words"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -15,30 +17,32 @@ func (v *verdict) fix(p *pair) string {
 	at, o := v.ranks[0].At(), p.a.DataLoader()
 	if p.shared == nil && p.list == "" {
 		if prepared := v.prepared(); prepared != "" {
-			return fmt.Sprintf("# %s: have accelerate deal it out to the ranks, as the loader of %s\nloader = accelerator.prepare(loader)", at, prepared)
+			return fmt.Sprintf("# %s: have accelerate deal it out to the ranks, as the loader of %s\nloader = accelerator.prepare(loader)", at,
+				prepared)
 		}
 	}
 	if p.twins != nil {
 		return v.share(p)
 	}
-	if samples.ContractOf(o) == samples.Custom {
-		return fmt.Sprintf("# %s: have %s hand out every world-th sample or batch, from the rank's on\nreturn itertools.islice(order, torch.distributed.get_rank(), None, torch.distributed.get_world_size())", at, samples.SamplerName(o))
+	if samplers.SharingOf(o) == samplers.Custom {
+		return fmt.Sprintf("# %s: have %s hand out every world-th sample or batch, from the rank's on\nreturn itertools.islice(order, "+
+			"torch.distributed.get_rank(), None, torch.distributed.get_world_size())", at, samplers.Name(o))
 	}
 	if p.shared != nil {
 		return v.oneList(p)
 	}
 	if p.list != "" {
-		name := p.list[strings.LastIndexByte(p.list, '.')+1:]
+		name := words.Last(p.list)
 		at += fmt.Sprintf(": one order of %s on all ranks (self.%s = sorted(self.%s)), and", name, name, name)
 	} else {
 		at += ":"
 	}
 	shuffle := "True"
-	if o.Shuffle == "no" || strings.HasSuffix(samples.SamplerName(o), "SequentialSampler") {
+	if o.Shuffle == "no" || strings.HasSuffix(samplers.Name(o), "SequentialSampler") {
 		shuffle = "False"
 	}
 	data := "dataset"
-	if strings.HasSuffix(samples.SamplerName(o), "SubsetRandomSampler") {
+	if strings.HasSuffix(samplers.Name(o), "SubsetRandomSampler") {
 		data = "torch.utils.data.Subset(dataset, indices)"
 	}
 	return fmt.Sprintf(`# %s a share for each rank; it asks the process group which one
@@ -92,7 +96,8 @@ func (v *verdict) share(p *pair) string {
 	}
 	switch module, _, _ := strings.Cut(class, "."); module {
 	case "webdataset", "wids":
-		return fmt.Sprintf("# %s: deal the shards to the ranks%s\ndataset = webdataset.WebDataset(urls, nodesplitter=webdataset.split_by_node)", at, order)
+		return fmt.Sprintf("# %s: deal the shards to the ranks%s\ndataset = webdataset.WebDataset(urls, "+
+			"nodesplitter=webdataset.split_by_node)", at, order)
 	case "datasets":
 		return fmt.Sprintf(`# %s: Hugging Face deals files to workers, not to ranks%s
 rank, world = torch.distributed.get_rank(), torch.distributed.get_world_size()
@@ -102,7 +107,7 @@ dataset = datasets.distributed.split_dataset_by_node(dataset, rank=rank, world_s
 		return fmt.Sprintf(`# %s: in __iter__ of %s, each rank takes its share of what it yields now; its workers divide that among them%s
 rank, world = torch.distributed.get_rank(), torch.distributed.get_world_size()
 for sample in itertools.islice(samples, rank, None, world):  # samples: what __iter__ yields now
-    yield sample`, at, samples.ClassName(class), order)
+    yield sample`, at, words.Last(class), order)
 	}
 	what := "what __iter__ yields now"
 	if p.crossed() {
@@ -115,7 +120,7 @@ info = torch.utils.data.get_worker_info()
 if info is not None:
     shard, shards = rank * info.num_workers + info.id, world * info.num_workers
 for sample in itertools.islice(samples, shard, None, shards):  # samples: %s
-    yield sample`, at, samples.ClassName(class), order, what)
+    yield sample`, at, words.Last(class), order, what)
 }
 
 // divided reports whether the workers of a rank read different samples.
@@ -136,7 +141,7 @@ func (v *verdict) divided(pass *timeline.Pass) bool {
 
 // loader is how the loader is made with that sampler.
 func loader(o *traces.Loader) string {
-	if samples.GivenBatches(o) {
+	if samplers.GivenBatches(o) {
 		return "DataLoader(dataset, batch_sampler=torch.utils.data.BatchSampler(sampler, batch_size, drop_last=False))"
 	}
 	return "DataLoader(dataset, batch_size=" + strconv.Itoa(int(o.BatchSize)) + ", sampler=sampler)"

@@ -3,10 +3,13 @@ package sharedranks
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/dptrace/dptrace/analyze/evidence/samples"
 	"github.com/dptrace/dptrace/analyze/finding"
+	"github.com/dptrace/dptrace/analyze/samplers"
 	"github.com/dptrace/dptrace/analyze/timeline"
+	"github.com/dptrace/dptrace/traces"
 )
 
 // members is what the ranks take of their datasets.
@@ -37,7 +40,7 @@ func (v *verdict) lists(a, b *samples.Pass) (shared *samples.Shared, differ bool
 // in orders of their own, although each came to the end: the indices were chosen
 // before they were shuffled, or are a part that is drawn anew in each pass.
 func (v *verdict) part(p *pair, a, b *samples.Pass) bool {
-	if samples.ContractOf(a.Object) != samples.EachItsOwn || samples.ContractOf(b.Object) != samples.EachItsOwn || p.inStep() {
+	if samplers.SharingOf(a.Object) != samplers.EachItsOwn || samplers.SharingOf(b.Object) != samplers.EachItsOwn || p.inStep() {
 		return false
 	}
 	s := v.members().Between(a, b)
@@ -62,13 +65,14 @@ func (v *verdict) unlike(p *pair, s *samples.Shared, relation timeline.Relation,
 	}
 	p.shared = s
 	o := p.a.DataLoader()
-	name := samples.SamplerName(o)
-	switch contract := samples.ContractOf(o); {
-	case contract != samples.ContractOf(p.b.DataLoader()), contract == samples.Custom, contract == samples.Replacing, contract == samples.Repeating:
+	name := samplers.Name(o)
+	switch contract := samplers.SharingOf(o); {
+	case contract != samplers.SharingOf(p.b.DataLoader()), contract == samplers.Custom, contract == samplers.Replacing,
+		contract == samplers.Repeating:
 		why, _, _ := promise(p, o, p.b.DataLoader())
 		v.excuses[why] = true
 		return
-	case contract == samples.Distributed:
+	case contract == samplers.Distributed:
 		v.excuses["the ranks go through different lists of one dataset, and have samples in common: ranks-disagree"] = true
 		return
 	case s.Alike() && s.Still && p.a.Exhausted && p.b.Exhausted:
@@ -76,14 +80,16 @@ func (v *verdict) unlike(p *pair, s *samples.Shared, relation timeline.Relation,
 		p.certainty = v.grade(p, relation, same, finding.Proven)
 	case v.drawn(s):
 		expected, _ := s.ByChance()
-		p.cause = fmt.Sprintf("each rank has drawn its own part of the dataset: of two such parts %.0f samples are expected to be in both, and %d are", expected, s.Samples)
+		p.cause = fmt.Sprintf("each rank has drawn its own part of the dataset: of two such parts %.0f samples are expected to be in both, "+
+			"and %d are", expected, s.Samples)
 		if relation != timeline.DataParallel {
 			v.excuses["ranks have a part of their samples in common, and it was not seen that their gradients are reduced together"] = true
 			return
 		}
 		p.certainty = v.grade(p, relation, same, finding.Likely)
 	default:
-		v.excuses["ranks have a part of their samples in common, not as many as chance makes it, or others in each pass: whether that is meant is not known"] = true
+		v.excuses["ranks have a part of their samples in common, not as many as chance makes it, or others in each pass: whether that is "+
+			"meant is not known"] = true
 		return
 	}
 	if p.certainty > 0 {
@@ -96,7 +102,7 @@ func (v *verdict) unlike(p *pair, s *samples.Shared, relation timeline.Relation,
 // pass are as good as draws with replacement.
 func (v *verdict) drawn(s *samples.Shared) bool {
 	_, chance := s.ByChance()
-	if !chance || !s.Still || s.Anew || !s.Differ() && samples.SamplerName(s.PassA.Object) != "SubsetRandomSampler" {
+	if !chance || !s.Still || s.Anew || !s.Differ() && samplers.Name(s.PassA.Object) != "SubsetRandomSampler" {
 		return false
 	}
 	return 10*len(v.ranks)*min(s.A, s.B) >= 9*s.Length
@@ -106,19 +112,22 @@ func (v *verdict) drawn(s *samples.Shared) bool {
 // are read from lists with the same items in another order: then it is the same
 // samples, whatever their indices are.
 func (v *verdict) reordered(p *pair) bool {
-	if p.common == nil || samples.ContractOf(p.a.DataLoader()) != samples.EachItsOwn || !p.a.Exhausted || !p.b.Exhausted || v.ledger.Scale() > 1 {
+	if p.common == nil || samplers.SharingOf(p.a.DataLoader()) != samplers.EachItsOwn || !p.a.Exhausted || !p.b.Exhausted ||
+		v.ledger.Scale() > 1 {
 		return false
 	}
-	for _, x := range v.held.Containers(p.a.Loader) {
-		for _, y := range v.held.Containers(p.b.Loader) {
-			if x.Path == y.Path && x.Class == y.Class && isList(x.Class) && x.Whole && y.Whole && x.Items == int64(p.of) && y.Items == x.Items &&
-				len(x.Unordered) > 0 && bytes.Equal(x.Unordered, y.Unordered) && !bytes.Equal(x.Ordered, y.Ordered) {
-				p.list = x.Path
-				return true
-			}
+	theirs := v.ledger.Lists(p.b.Loader)
+	for _, x := range v.ledger.Lists(p.a.Loader) {
+		if x.Items == int64(p.of) && slices.ContainsFunc(theirs, func(y traces.Attribute) bool { return shuffled(&x, &y) }) {
+			p.list = x.Path
+			return true
 		}
 	}
 	return false
 }
 
-func isList(class string) bool { return class == "builtins.list" || class == "builtins.tuple" }
+// shuffled reports whether two lists have the same items in another order.
+func shuffled(x, y *traces.Attribute) bool {
+	return x.Path == y.Path && x.Class == y.Class && x.Whole && y.Whole && x.Items == y.Items &&
+		len(x.Unordered) > 0 && bytes.Equal(x.Unordered, y.Unordered) && !bytes.Equal(x.Ordered, y.Ordered)
+}

@@ -3,8 +3,8 @@ package sharedranks
 import (
 	"fmt"
 
-	"github.com/dptrace/dptrace/analyze/evidence/samples"
 	"github.com/dptrace/dptrace/analyze/finding"
+	"github.com/dptrace/dptrace/analyze/samplers"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -12,19 +12,19 @@ import (
 // same samples: how sure it is that they should not have been, and the cause; or
 // why nothing can be said.
 func promise(p *pair, a, b *traces.Loader) (why, cause string, sure finding.Certainty) {
-	contract := samples.ContractOf(a)
-	if contract != samples.ContractOf(b) {
+	contract := samplers.SharingOf(a)
+	if contract != samplers.SharingOf(b) {
 		return "the ranks have different samplers", "", 0
 	}
-	name := samples.SamplerName(a)
+	name := samplers.Name(a)
 	switch contract {
-	case samples.Replacing:
+	case samplers.Replacing:
 		return fmt.Sprintf("%s draws with replacement: ranks have samples in common by chance", name), "", 0
-	case samples.Repeating:
+	case samplers.Repeating:
 		return fmt.Sprintf("%s hands out samples more than once, by its name: no contract", name), "", 0
-	case samples.Distributed:
+	case samplers.Distributed:
 		return dealt(p, a, b)
-	case samples.EachItsOwn:
+	case samplers.EachItsOwn:
 		if !p.overlap.Once(p.a) || !p.overlap.Once(p.b) {
 			return "samples come more than once on a rank: a batch sampler that repeats them, without a contract", "", 0
 		}
@@ -66,6 +66,7 @@ func (p *pair) inStep() bool {
 // sample once.
 func (p *pair) identical() bool {
 	c := p.common
-	return c != nil && c.Samples >= enough && c.InStep == c.Samples && c.Samples == p.overlap.DistinctOf(p.a) && c.Samples == p.overlap.DistinctOf(p.b) &&
+	return c != nil && c.Samples >= enough && c.InStep == c.Samples && c.Samples == p.overlap.DistinctOf(p.a) &&
+		c.Samples == p.overlap.DistinctOf(p.b) &&
 		p.overlap.Once(p.a) && p.overlap.Once(p.b)
 }

@@ -3,65 +3,55 @@
 package sharedranks
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
-
-	"github.com/dptrace/dptrace/analyze/words"
 
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/analyze/evidence/samples"
-	"github.com/dptrace/dptrace/analyze/evidence/values"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
+	"github.com/dptrace/dptrace/analyze/words"
 )
 
 // Rule is the rule.
 var Rule = detect.Rule{
-	ID:       id,
-	DP:       dp,
+	ID:       "shard-duplicate-ranks",
+	DP:       "DP2",
 	Title:    "Ranks are given the same samples",
-	Sources:  []collect.Any{samples.Source, values.Source},
+	Sources:  []collect.Any{samples.Source},
 	Explains: []detect.Explained{{Rule: "rng-duplicate-ranks", Why: "the ranks are given the same samples"}},
-	Judge:    detect.Adapt(judge),
+	Judge:    judge,
 }
 
-const (
-	id = "shard-duplicate-ranks"
-	dp = "DP2"
-)
-
-func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	ledger, held := collect.Of(e, samples.Source), collect.Of(e, values.Source)
-	for _, ranks := range t.ByLoader() {
-		v := &verdict{Timeline: t, ledger: ledger, held: held, ranks: ranks, compared: map[[2]int]bool{}, passes: map[int]bool{}, excuses: map[string]bool{}}
-		if slices.ContainsFunc(ranks, (*timeline.Loader).Iterable) {
-			v.contents()
-		} else {
-			v.indices()
-		}
-		v.choose()
-		if v.worst != nil {
-			findings = append(findings, v.finding())
-		}
-		checks = append(checks, v.check())
+func judge(c *detect.Case) detect.Verdict {
+	v := &verdict{Timeline: c.Timeline, ledger: detect.Of(c, samples.Source), ranks: c.Loaders,
+		compared: map[[2]int]bool{}, passes: map[int]bool{}, excuses: map[string]bool{}}
+	if slices.ContainsFunc(v.ranks, (*timeline.Loader).Iterable) {
+		v.contents()
+	} else {
+		v.indices()
 	}
-	return findings, checks
+	slices.SortStableFunc(v.pairs, func(a, b *pair) int { return cmp.Compare(b.certainty, a.certainty) })
+	if len(v.pairs) > 0 {
+		return detect.Found(v.pairs[0].short(v), v.finding(v.pairs[0]))
+	}
+	return v.nothing()
 }
 
 // verdict on one loader.
 type verdict struct {
 	*timeline.Timeline
 	ledger *samples.Attribution
-	held   *values.Contents
 	ranks  timeline.Ranks
 	taken  *samples.Members // what the ranks take: computed where it is asked for
 
-	pairs    []*pair // that have samples in common, and should not
-	worst    *pair
+	pairs    []*pair         // that have samples in common, and should not; the surest first
 	compared map[[2]int]bool // pairs of ranks that were
 	passes   map[int]bool
 	apart    bool            // ranks of one replica are among them
+	many     bool            // workers of one pass, more than are compared
 	random   bool            // contents of samples may be drawn anew for each
 	blind    bool            // too few were looked at to tell whether two ranks read the same, each in its order
 	excuses  map[string]bool // why samples in common, or missing evidence, are no finding
@@ -79,13 +69,6 @@ type pair struct {
 	twins   *samples.Twins  // by contents
 	list    string          // that both are read from, each in an order of its own
 	shared  *samples.Shared // by the lists that the ranks go through, where these are not one
-}
-
-func (v *verdict) choose() {
-	slices.SortStableFunc(v.pairs, func(a, b *pair) int { return int(b.certainty - a.certainty) })
-	if len(v.pairs) > 0 {
-		v.worst = v.pairs[0]
-	}
 }
 
 // indices compares what the samplers of the ranks handed out.
@@ -161,10 +144,12 @@ const enough = 8
 func (v *verdict) grade(p *pair, relation timeline.Relation, same samples.Sameness, sure finding.Certainty) finding.Certainty {
 	switch {
 	case relation == timeline.Undecided:
-		v.excuses["ranks are given the same samples, and the program made process groups or a mesh of its own, or exchanges tensors or objects by hand: they may be in one replica, or have trainings of their own"] = true
+		v.excuses["ranks are given the same samples, and the program made process groups or a mesh of its own, or exchanges tensors or "+
+			"objects by hand: they may be in one replica, or have trainings of their own"] = true
 		return 0
 	case relation == timeline.NoGroups && !(p.a.Loader.Process.Initialized() && p.b.Loader.Process.Initialized()):
-		v.excuses["ranks are given the same samples, and there is no process group of torch's that could reduce their gradients: they may have trainings of their own"] = true
+		v.excuses["ranks are given the same samples, and there is no process group of torch's that could reduce their gradients: they may "+
+			"have trainings of their own"] = true
 		return 0
 	case p.a.Role == timeline.Eval || p.b.Role == timeline.Eval:
 		v.excuses[evaluation] = true
@@ -172,7 +157,8 @@ func (v *verdict) grade(p *pair, relation timeline.Relation, same samples.Samene
 	case same == samples.Unknown && relation == timeline.DataParallel && p.a.Role == timeline.Train && v.reordered(p):
 		return min(sure, finding.Likely)
 	case same == samples.Unknown:
-		v.excuses["the ranks were given the same indices; whether these are the same samples is not known: the contents of their datasets were not seen to agree"] = true
+		v.excuses["the ranks were given the same indices; whether these are the same samples is not known: the contents of their datasets "+
+			"were not seen to agree"] = true
 		return 0
 	case p.a.Blind || p.b.Blind:
 		return min(sure, finding.Likely)
@@ -184,64 +170,70 @@ func (v *verdict) grade(p *pair, relation timeline.Relation, same samples.Samene
 
 const evaluation = "an evaluation: each rank goes through the same samples, which costs time only"
 
-func (v *verdict) check() finding.Check {
-	c := finding.Check{Rule: id, Loader: v.ranks.ID(), Status: finding.CannotTell}
-	gap := v.ranks.Distinct(func(l *timeline.Loader) string { return v.Losses(l, samples.Tables) })
+// nothing was found.
+func (v *verdict) nothing() detect.Verdict {
 	switch {
-	case v.worst != nil:
-		c.Status, c.Reason = finding.Found, v.worst.short(v)
-	case len(v.excuses) > 0 && !v.only(evaluation):
-		c.Reason = first(v.excuses)
-	case gap != "":
-		c.Reason = gap
-	case v.ranks.Role() == timeline.Eval && len(v.compared) > 0:
-		c.Status, c.Reason = finding.Clean, "an evaluation"
-		if v.only(evaluation) {
-			c.Reason = evaluation
-		}
+	case v.processes() < 2:
+		return detect.NotApplicable("one rank")
+	case v.ranks.Role() == timeline.Eval && v.only(evaluation):
+		return detect.NotApplicable(evaluation)
+	case v.ranks.Role() == timeline.Eval:
+		return detect.NotApplicable("an evaluation")
 	case len(v.compared) == 0 && v.apart:
-		c.Reason = "no two ranks whose gradients are reduced together"
-	case len(v.compared) == 0 && len(v.processes()) < 2:
-		c.Reason = "one rank"
+		return detect.NotApplicable("no two ranks whose gradients are reduced together")
+	case len(v.excuses) > 0 && !v.only(evaluation):
+		return detect.CannotTell(first(v.excuses))
 	case len(v.compared) == 0:
-		c.Reason = "no pass whose samples are known on two ranks"
+		return detect.CannotTell("no pass whose samples are known on two ranks")
 	case v.random:
-		c.Reason = v.ledger.WhyNotFixed(v.ranks[0])
+		return detect.CannotTell(v.unfixed())
 	case v.blind:
-		c.Reason = "too few samples were looked at to exclude that ranks read the same ones, each in an order of its own: dptrace record --digest full looks at all"
-	default:
-		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s of ranks in %s: other samples on each", words.Count(len(v.compared), "pair"), words.Count(len(v.passes), "pass"))
-		if told := v.told(); told != "" {
-			c.Reason += "; " + told
-		}
+		return detect.CannotTell("too few samples were looked at to exclude that ranks read the same ones, each in an order of its own: " +
+			"dptrace record --digest full looks at all")
+	case v.many:
+		return detect.CannotTell(fmt.Sprintf("of more than %d workers of a pass no more are compared", mostWorkers))
 	}
-	return c
+	reason := fmt.Sprintf("%s of ranks in %s: other samples on each", words.Count(len(v.compared), "pair"), words.Count(len(v.passes), "pass"))
+	if left := v.left(); left != "" {
+		reason += "; " + left
+	}
+	return detect.Clean(reason)
 }
 
-// told says which samples were left out.
-func (v *verdict) told() string {
-	if v.ranks[0].Iterable() {
-		return v.ledger.ContentsSamplingNote()
+// unfixed says why contents that differ may be one sample's.
+func (v *verdict) unfixed() string {
+	if l := v.ranks[0]; samples.HandsOutBatches(l) && !v.ledger.Drew(l) {
+		return words.BatchesDiffer
 	}
-	return v.ledger.SamplingNote()
+	return words.ContentsDiffer
+}
+
+// left says which samples were left out.
+func (v *verdict) left() string {
+	indices, contents := v.ledger.Halved()
+	if v.ranks[0].Iterable() {
+		return words.OneIn(contents, "positions")
+	}
+	return words.OneIn(indices, "indices")
 }
 
 func (v *verdict) only(excuse string) bool { return len(v.excuses) == 1 && v.excuses[excuse] }
 
-// processes that have the loader.
-func (v *verdict) processes() map[*timeline.Process]bool {
+// processes that have the loader, and a rank.
+func (v *verdict) processes() int {
 	all := map[*timeline.Process]bool{}
 	for _, l := range v.ranks {
 		if l.Rank() >= 0 {
 			all[l.Process] = true
 		}
 	}
-	return all
+	return len(all)
 }
 
-func first(words map[string]bool) string {
+// first of some excuses, but for evaluation.
+func first(excuses map[string]bool) string {
 	least := ""
-	for w := range words {
+	for w := range excuses {
 		if w != evaluation && (least == "" || w < least) {
 			least = w
 		}

@@ -111,6 +111,10 @@ func TestCases(t *testing.T) {
 		{"shards of webdataset begin alike", "webdataset.compat.WebDataset", [][]Sample{with(read(80, 0, 1), unlooked(32)), with(read(80, 0, 1), unlooked(32))}, Train, nil, "cannot-tell", []string{"by chance"}},
 		{"augmented, each counts its samples", "", [][]Sample{with(augmented(0, 40, named, 17), func(_ int, s *Sample) { s.Text = "" }), with(augmented(1, 40, named, 17), func(_ int, s *Sample) { s.Text = "" })}, Train, drew, "cannot-tell", []string{"draw random numbers"}},
 		{"augmented, with the names of few classes", "", [][]Sample{augmented(0, 40, func(i int) string { return fmt.Sprint(i % 4) }, 1), augmented(1, 40, func(i int) string { return fmt.Sprint(i % 4) }, 1)}, Train, drew, "cannot-tell", []string{"draw random numbers"}},
+		{"one worker", "", [][]Sample{read(40, 0, 1)}, Train, nil, "not-applicable", []string{"no two workers"}},
+		{"a worker that nobody watched", "", [][]Sample{read(40, 0, 3), read(40, 1, 3), read(40, 2, 3)}, Train, func(r *Run) {
+			r.Add(4, traces.Process{Hook: "off"})
+		}, "cannot-tell", []string{"1 of 3 workers could not be watched"}},
 		{"one worker delivers", "", [][]Sample{read(40, 0, 1), nil}, Train, nil, "clean", nil},
 
 		{"they repeat", "", [][]Sample{join(read(16, 0, 1), read(16, 0, 1)), join(read(16, 0, 1), read(16, 0, 1))}, Train, nil, "cannot-tell", []string{"more than once themselves"}},

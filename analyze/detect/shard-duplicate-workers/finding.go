@@ -6,58 +6,63 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dptrace/dptrace/analyze/words"
-
 	"github.com/dptrace/dptrace/analyze/evidence/samples"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
+	"github.com/dptrace/dptrace/analyze/words"
 )
 
 // shownPairs is how many pairs of workers the evidence tells of.
 const shownPairs = 4
 
-func (v *verdict) finding() finding.Finding {
-	s := v.worst
-	l := s.pass.Loader
-	f := finding.Finding{Rule: id, DP: dp, Certainty: s.certainty, Proof: "hook", Verify: v.Verify(id),
-		Loader: finding.Loader{ID: v.ranks.ID(), At: l.At(), Role: string(v.ranks.Role())}}
-	workers := s.workers()
-	class := samples.ClassName(l.First().DatasetClass)
-	t := s.pairs[0]
-	all := len(workers) == delivering(v, s.pass)
-	switch {
-	case t.Every() && all:
-		f.Title = fmt.Sprintf("Every sample is delivered %d times: %s read all of %s", len(workers), words.Of(len(workers), len(workers), "worker"), class)
-		f.Cost = fmt.Sprintf("%s; %d workers do the work of one, an epoch is %d times as long as the data, and each sample counts %d times in it", s.counts(len(workers)), len(workers), len(workers), len(workers))
-	case t.Scattered:
-		f.Title = fmt.Sprintf("%s read the same samples of %s, each in an order of its own", words.Upper(words.Of(delivering(v, s.pass), delivering(v, s.pass), "worker")), class)
-		f.Cost = fmt.Sprintf("by estimate %s, so that each sample counts %d times in an epoch", s.counts(delivering(v, s.pass)), delivering(v, s.pass))
-	case t.Partly:
-		f.Title = fmt.Sprintf("%s read %d samples in a row that are the same, of %s", words.Upper(words.Ints("worker", workers)), t.Equal, class)
-		f.Cost = fmt.Sprintf("at least %d samples count twice in each epoch", t.Equal)
-	default:
-		f.Title = fmt.Sprintf("%s read the same samples of %s: %s that were compared", words.Upper(words.Ints("worker", workers)), class, words.Share(t.Equal, t.Both))
-		f.Cost = fmt.Sprintf("these samples count %d times in each epoch", len(workers))
-	}
-	if passes := v.passes(); passes > 1 {
+func (v *verdict) finding(s *shared) (f finding.Finding) {
+	f.Certainty = s.certainty
+	f.Loader.At = s.pass.Loader.At()
+	class := s.pass.Loader.First().DatasetClass
+	f.Title, f.Cost = v.told(s, words.Last(class))
+	if v.passes() > 1 {
 		f.Title += fmt.Sprintf(", in %d passes", len(v.found))
 	}
 	for _, t := range s.pairs[:min(len(s.pairs), shownPairs)] {
 		f.Evidence = append(f.Evidence, finding.Evidence{Text: text(t), Refs: refs(t)})
 	}
-	if t.Scattered {
-		f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("In all pairs of workers, in all passes, %d contents were found in both, bit by bit; %.0f are expected if both read the same, of %d samples that were looked at. %d contents came twice in one worker. dptrace record --digest full looks at all samples.",
+	if s.pairs[0].Scattered {
+		f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("In all pairs of workers, in all passes, %d contents were found "+
+			"in both, bit by bit; %.0f are expected if both read the same, of %d samples that were looked at. "+
+			"%d contents came twice in one worker. dptrace record --digest full looks at all samples.",
 			v.scatter.Shared, v.scatter.Expected, v.scatter.of, v.scatter.Own)})
 	}
 	if e, ok := v.files(s); ok {
 		f.Evidence = append(f.Evidence, e)
 	}
-	if told := v.ledger.ContentsSamplingNote(); told != "" {
-		f.Evidence = append(f.Evidence, finding.Evidence{Text: words.Upper(told) + "."})
+	if left := v.left(); left != "" {
+		f.Evidence = append(f.Evidence, finding.Evidence{Text: words.Upper(left) + "."})
 	}
-	f.Fix = fix(l.At(), l.First().DatasetClass, s.ordered())
-	f.NotABugIf = "each worker is meant to read all of the data, and what it does with them differs (other crops of the same images), or the data themselves hold these samples several times."
+	f.Fix = fix(f.Loader.At, class, s.ordered())
+	f.NotABugIf = "each worker is meant to read all of the data, and what it does with them differs (other crops of the same images), or " +
+		"the data themselves hold these samples several times."
 	return f
+}
+
+// told is the title and the cost.
+func (v *verdict) told(s *shared, class string) (title, cost string) {
+	workers, t, all := s.workers(), s.pairs[0], delivering(v, s.pass)
+	switch {
+	case t.Every() && len(workers) == all:
+		return fmt.Sprintf("Every sample is delivered %d times: %s read all of %s", len(workers),
+				words.Of(len(workers), len(workers), "worker"), class),
+			fmt.Sprintf("%s; %d workers do the work of one, an epoch is %d times as long as the data, and each sample counts %d times in it",
+				s.counts(len(workers)), len(workers), len(workers), len(workers))
+	case t.Scattered:
+		return fmt.Sprintf("%s read the same samples of %s, each in an order of its own", words.Upper(words.Of(all, all, "worker")), class),
+			fmt.Sprintf("by estimate %s, so that each sample counts %d times in an epoch", s.counts(all), all)
+	case t.Partly:
+		return fmt.Sprintf("%s read %d samples in a row that are the same, of %s", words.Upper(words.Ints("worker", workers)), t.Equal, class),
+			fmt.Sprintf("at least %d samples count twice in each epoch", t.Equal)
+	}
+	return fmt.Sprintf("%s read the same samples of %s: %s that were compared", words.Upper(words.Ints("worker", workers)), class,
+			words.Share(t.Equal, t.Both)),
+		fmt.Sprintf("these samples count %d times in each epoch", len(workers))
 }
 
 // passes that the loader was iterated in.
@@ -102,14 +107,17 @@ func text(t *samples.Twins) string {
 		where += fmt.Sprintf(" of rank %d", r)
 	}
 	read := fmt.Sprintf("worker %d read %d samples, worker %d %d", a.Number, t.A.Samples, b.Number, t.B.Samples)
-	what := map[samples.Basis]string{samples.Whole: "in all of their contents, bit by bit", samples.Chunks: "in pieces of their contents", samples.Texts: "in the texts in them"}[t.By]
+	what := map[samples.Basis]string{samples.Whole: "in all of their contents, bit by bit", samples.Chunks: "in pieces of their contents",
+		samples.Texts: "in the texts in them"}[t.By]
 	switch {
 	case t.Partly:
-		return fmt.Sprintf("%s: %s. %d in a row are equal %s: from position %d of worker %d, and %d of worker %d.", where, read, t.Equal, what, t.First, a.Number, t.FirstOfB, b.Number)
+		return fmt.Sprintf("%s: %s. %d in a row are equal %s: from position %d of worker %d, and %d of worker %d.", where, read, t.Equal, what,
+			t.First, a.Number, t.FirstOfB, b.Number)
 	case t.Scattered:
 		return fmt.Sprintf("%s: %s. Of those that were looked at %d are in both, equal %s.", where, read, t.Equal, what)
 	case t.Anywhere:
-		return fmt.Sprintf("%s: %s. %s samples of worker %d are among those of worker %d, equal %s.", where, read, words.Share(t.Equal, t.Both), a.Number, b.Number, what)
+		return fmt.Sprintf("%s: %s. %s samples of worker %d are among those of worker %d, equal %s.", where, read,
+			words.Share(t.Equal, t.Both), a.Number, b.Number, what)
 	}
 	return fmt.Sprintf("%s: %s. At %s positions that were compared they are equal %s.", where, read, words.Share(t.Equal, t.Both), what)
 }
@@ -160,7 +168,7 @@ dataset = webdataset.WebDataset(urls, workersplitter=webdataset.split_by_worker,
 		return fmt.Sprintf(`# %s: Hugging Face deals out whole files: as many of them as workers, at least
 dataset = dataset.to_iterable_dataset(num_shards=num_workers)  # of a map-style dataset; of a stream: more data files`, at)
 	}
-	name := samples.ClassName(class)
+	name := words.Last(class)
 	if strings.HasPrefix(class, "accelerate.") { // its IterableDatasetShard deals to ranks only, and holds the program's dataset
 		name = "your dataset"
 	}
@@ -168,7 +176,8 @@ dataset = dataset.to_iterable_dataset(num_shards=num_workers)  # of a map-style 
 		return fmt.Sprintf(`# %s: in __iter__ of %s, each worker takes its share of what it goes through, before it is shuffled or skipped:
 # every n-th of two different orders are no shares
 info = torch.utils.data.get_worker_info()
-share = source if info is None else itertools.islice(source, info.id, None, info.num_workers)  # source: the files, lines or rows that __iter__ goes through, in one order for all workers
+share = source if info is None else itertools.islice(source, info.id, None, info.num_workers)  `+
+			`# source: the files, lines or rows that __iter__ goes through, in one order for all workers
 # and share in the place of source`, at, name)
 	}
 	return fmt.Sprintf(`# %s: in __iter__ of %s, each worker takes its share

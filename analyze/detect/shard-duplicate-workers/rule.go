@@ -8,54 +8,40 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dptrace/dptrace/analyze/words"
-
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/analyze/evidence/samples"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
+	"github.com/dptrace/dptrace/analyze/words"
 )
 
 // Rule is the rule.
 var Rule = detect.Rule{
-	ID:      id,
-	DP:      dp,
+	ID:      "shard-duplicate-workers",
+	DP:      "DP2",
 	Title:   "Several workers deliver the same samples",
 	Sources: []collect.Any{samples.Source},
-	Judge:   detect.Adapt(judge),
+	Judge:   judge,
 }
 
-const (
-	id = "shard-duplicate-workers"
-	dp = "DP2"
-)
-
-func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	ledger := collect.Of(e, samples.Source)
-	for _, ranks := range t.ByLoader() {
-		v := &verdict{Timeline: t, ledger: ledger, ranks: ranks}
-		v.look()
-		if v.worst != nil {
-			findings = append(findings, v.finding())
-		}
-		checks = append(checks, v.check())
-	}
-	return findings, checks
+func judge(c *detect.Case) detect.Verdict {
+	v := &verdict{ledger: detect.Of(c, samples.Source), ranks: c.Loaders}
+	v.look()
+	return v.verdict()
 }
 
 // verdict on one loader.
 type verdict struct {
-	*timeline.Timeline
 	ledger *samples.Attribution
 	ranks  timeline.Ranks
 
-	found    []*shared
-	worst    *shared
-	compared int // passes of which at least two workers were
-	workers  int // most of them
+	found    []*shared // the surest first
+	compared int       // passes of which at least two workers were
+	workers  int       // most of them that were compared
 	repeats  bool
 	unseen   bool // workers of which too little was looked at
+	many     bool // workers of one pass, more than are compared
 	alone    bool // one worker, or none, delivers
 	random   bool // contents of samples may be drawn anew for each
 	drawn    bool // workers may have begun with the same files by chance
@@ -78,8 +64,12 @@ type shared struct {
 	certainty finding.Certainty
 }
 
-// enough samples must have been looked at in each of two workers.
-const enough = 8
+const (
+	// enough samples must have been looked at in each of two workers.
+	enough = 8
+	// mostWorkers of a pass are compared with each other.
+	mostWorkers = 256
+)
 
 func (v *verdict) look() {
 	for _, l := range v.ranks {
@@ -97,50 +87,23 @@ func (v *verdict) look() {
 		v.found = []*shared{{pass: v.scatter.pass, pairs: []*samples.Twins{v.scatter.pair}, certainty: finding.Likely}}
 	}
 	slices.SortStableFunc(v.found, func(a, b *shared) int { return cmp.Compare(b.certainty, a.certainty) })
-	if len(v.found) > 0 {
-		v.worst = v.found[0]
-	}
 }
 
 // pass compares the workers of one pass.
 func (v *verdict) pass(p *timeline.Pass) *shared {
-	var reads []*samples.Read
-	filled := 0
-	for _, w := range p.Workers {
-		r := v.ledger.Read(w)
-		if r == nil || r.Samples == 0 && r.Looked() == 0 {
-			continue
-		}
-		filled++
-		if r.Looked() >= enough {
-			reads = append(reads, r)
-		} else {
-			v.unseen = true
-		}
-	}
+	reads, filled := v.reads(p)
 	if filled < 2 {
 		v.alone = v.alone || p.Delivered > 0
 		return nil
 	}
 	s := &shared{pass: p}
 	for i, a := range reads {
-		if a.Repeats() {
-			v.repeats = true
-		}
+		v.repeats = v.repeats || a.Repeats()
 		for _, b := range reads[i+1:] {
-			t := samples.Compare(a, b)
-			if t == nil || t.Partly {
-				v.scattered(a, b)
+			if t := v.compare(a, b); t != nil {
+				s.pairs = append(s.pairs, t)
+				s.certainty = max(s.certainty, certainty(t))
 			}
-			if t == nil {
-				continue
-			}
-			if t.DrawsShards() && certainty(t) < finding.Proven {
-				v.drawn = true
-				continue
-			}
-			s.pairs = append(s.pairs, t)
-			s.certainty = max(s.certainty, certainty(t))
 		}
 	}
 	if len(reads) > 1 && !v.repeats {
@@ -152,6 +115,40 @@ func (v *verdict) pass(p *timeline.Pass) *shared {
 	}
 	s.pairs = slices.DeleteFunc(s.pairs, func(t *samples.Twins) bool { return certainty(t) < s.certainty })
 	return s
+}
+
+// reads of a pass that can be compared; filled is how many workers read anything.
+func (v *verdict) reads(p *timeline.Pass) (reads []*samples.Read, filled int) {
+	for _, w := range p.Workers {
+		r := v.ledger.Read(w)
+		if r == nil || r.Samples == 0 && r.Looked() == 0 {
+			continue
+		}
+		filled++
+		switch {
+		case r.Looked() < enough:
+			v.unseen = true
+		case len(reads) == mostWorkers:
+			v.many, v.unseen = true, true
+		default:
+			reads = append(reads, r)
+		}
+	}
+	return reads, filled
+}
+
+// compare two workers; nil: what they have in common is not enough, or may be
+// chance.
+func (v *verdict) compare(a, b *samples.Read) *samples.Twins {
+	t := samples.Compare(a, b)
+	if t == nil || t.Partly {
+		v.scattered(a, b)
+	}
+	if t != nil && t.DrawsShards() && certainty(t) < finding.Proven {
+		v.drawn = true
+		return nil
+	}
+	return t
 }
 
 // scattered adds what two workers have in common, in orders of their own.
@@ -182,41 +179,74 @@ func certainty(t *samples.Twins) finding.Certainty {
 	return finding.Likely
 }
 
-func (v *verdict) check() finding.Check {
-	c := finding.Check{Rule: id, Loader: v.ranks.ID(), Status: finding.CannotTell}
-	gap := v.ranks.Distinct(func(l *timeline.Loader) string { return v.Gap(l, samples.Tables) })
-	lost := v.ranks.Distinct(func(l *timeline.Loader) string { return v.Losses(l, samples.Tables) })
-	iterable := slices.ContainsFunc(v.ranks, (*timeline.Loader).Iterable)
-	switch {
-	case v.worst != nil && v.worst.certainty > finding.Note:
-		c.Status, c.Reason = finding.Found, fmt.Sprintf("the workers of %s read the same samples", words.Count(len(v.found), "pass"))
-	case lost != "":
-		c.Reason = lost
-	case !iterable:
-		c.Status, c.Reason = finding.Clean, "not an IterableDataset: the sampler deals out the samples"
-	case gap != "":
-		c.Reason = gap
-	case v.ledger.Resamples(v.ranks[0]) != "":
-		c.Reason = v.ledger.Resamples(v.ranks[0]) + " draws its shards at random, by its name"
-	case v.repeats:
-		c.Reason = "workers read samples more than once themselves"
-	case v.drawn:
-		c.Reason = "workers began with the same samples, which they do by chance where they draw their shards at random"
-	case v.worst != nil:
-		c.Reason = "workers read some of the same samples: files that are given to several, or are listed several times"
-	case v.compared > 0 && v.random:
-		c.Reason = v.ledger.WhyNotFixed(v.ranks[0])
-	case v.compared > 0 && v.blind:
-		c.Reason = "too few samples were looked at to exclude that workers read the same ones, each in an order of its own: dptrace record --digest full looks at all"
-	case v.compared > 0 && !v.unseen:
-		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s in %s: other samples in each, of those that were looked at", words.Count(v.workers, "worker"), words.Count(v.compared, "pass"))
-		if told := v.ledger.ContentsSamplingNote(); told != "" {
-			c.Reason += "; " + told
+func (v *verdict) verdict() detect.Verdict {
+	if len(v.found) > 0 {
+		f := v.finding(v.found[0])
+		if f.Certainty > finding.Note {
+			return detect.Found(fmt.Sprintf("the workers of %s read the same samples", words.Count(len(v.found), "pass")), f)
 		}
-	case v.alone && !v.unseen && v.compared == 0:
-		c.Status, c.Reason = finding.Clean, "no two workers that deliver samples"
-	default:
-		c.Reason = fmt.Sprintf("fewer than %d samples of a worker could be compared", enough)
+		return v.nothing().Noting(f)
 	}
-	return c
+	return v.nothing()
+}
+
+// nothing more than a note was found.
+func (v *verdict) nothing() detect.Verdict {
+	resamples := v.ranks.Distinct(func(l *timeline.Loader) string { return words.Last(v.ledger.Resamples(l)) })
+	switch {
+	case !slices.ContainsFunc(v.ranks, (*timeline.Loader).Iterable):
+		return detect.NotApplicable("not an IterableDataset: the sampler deals out the samples")
+	case !v.parallel():
+		return detect.NotApplicable("no two workers")
+	case resamples != "":
+		return detect.CannotTell(resamples + " draws its shards at random, by its name")
+	case v.repeats:
+		return detect.CannotTell("workers read samples more than once themselves")
+	case v.drawn:
+		return detect.CannotTell("workers began with the same samples, which they do by chance where they draw their shards at random")
+	case len(v.found) > 0:
+		return detect.CannotTell("workers read some of the same samples: files that are given to several, or are listed several times")
+	case v.compared > 0 && v.random:
+		return detect.CannotTell(v.unfixed())
+	case v.compared > 0 && v.blind:
+		return detect.CannotTell("too few samples were looked at to exclude that workers read the same ones, each in an order of its own: " +
+			"dptrace record --digest full looks at all")
+	case v.compared > 0 && !v.unseen:
+		return v.clean()
+	case v.many:
+		return detect.CannotTell(fmt.Sprintf("of more than %d workers of a pass no more are compared", mostWorkers))
+	case v.alone && !v.unseen && v.compared == 0:
+		return detect.Clean("no two workers that deliver samples")
+	}
+	return detect.CannotTell(fmt.Sprintf("fewer than %d samples of a worker could be compared", enough))
+}
+
+// parallel reports whether a pass has several workers.
+func (v *verdict) parallel() bool {
+	return slices.ContainsFunc(v.ranks, func(l *timeline.Loader) bool {
+		return slices.ContainsFunc(l.Passes, func(p *timeline.Pass) bool { return len(p.Workers) > 1 })
+	})
+}
+
+func (v *verdict) clean() detect.Verdict {
+	reason := fmt.Sprintf("%s in %s: other samples in each, of those that were looked at", words.Count(v.workers, "worker"),
+		words.Count(v.compared, "pass"))
+	if left := v.left(); left != "" {
+		reason += "; " + left
+	}
+	return detect.Clean(reason)
+}
+
+// unfixed says why contents that differ may be one sample's.
+func (v *verdict) unfixed() string {
+	if l := v.ranks[0]; samples.HandsOutBatches(l) && !v.ledger.Drew(l) {
+		return words.BatchesDiffer
+	}
+	return words.ContentsDiffer
+}
+
+// left says what contents were left out.
+func (v *verdict) left() string {
+	_, contents := v.ledger.Halved()
+	return words.OneIn(contents, "positions")
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/dptrace/dptrace/analyze/evidence/digests"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
 )
@@ -33,53 +34,88 @@ type sameness struct {
 	sure Sameness
 }
 
+// surety is how sure it is of all datasets of a process, and of each.
+type surety struct {
+	all Sameness
+	of  map[uint32]Sameness
+}
+
 // identify finds, for each loader on several ranks, which of the ranks' datasets
 // are one: the first rank's is what those of the others are compared with.
 func (j *Attribution) identify(t *timeline.Timeline) {
-	used := map[*timeline.Loader][]datasetKey{}
-	for i := range j.entries {
-		k := j.dataset(&j.entries[i])
-		l := j.Passes[j.entries[i].stream].Loader
-		if list := used[l]; len(list) == 0 || list[len(list)-1] != k && !slices.Contains(list, k) {
-			used[l] = append(list, k)
-		}
-	}
-	seen := map[datasetKey]*observed{}
+	used := j.used()
+	seen := j.observe()
 	taken := map[*timeline.Process]map[datasetKey]bool{}
 	for _, ranks := range t.ByLoader() {
+		if len(ranks) < 2 {
+			continue
+		}
 		var root []datasetKey
 		for _, l := range ranks {
 			mine := used[l]
-			slices.SortFunc(mine, func(a, b datasetKey) int { return cmp.Compare(a.number, b.number) })
 			if root == nil {
 				root = mine
 			}
-			if len(mine) != len(root) || len(ranks) < 2 {
+			if len(mine) != len(root) {
 				continue
 			}
 			if taken[l.Process] == nil {
 				taken[l.Process] = map[datasetKey]bool{}
 			}
 			for i, k := range mine {
-				to := root[i]
-				if s, ok := j.same[to]; ok {
-					to = s.root
-				}
-				if _, done := j.same[k]; done || taken[l.Process][to] {
-					continue // one index, one sample: two datasets of a process stay two
-				}
-				sure := Same
-				if to != k {
-					if !j.kin(to, k, ranks[0], l) {
-						continue
-					}
-					sure = j.observe(seen, to).compare(j.observe(seen, k), j.ledger.values(to), j.ledger.values(k))
-				}
-				j.same[k] = sameness{to, sure}
-				taken[l.Process][to] = true
+				j.join(root[i], k, ranks[0], l, seen, taken[l.Process])
 			}
 		}
 	}
+	for k, s := range j.same {
+		at := j.sure[k.process]
+		if at == nil {
+			at = &surety{all: Same, of: map[uint32]Sameness{}}
+			j.sure[k.process] = at
+		}
+		at.all, at.of[k.number] = min(at.all, s.sure), s.sure
+	}
+}
+
+// join a dataset with the one that takes its place on the first rank, unless one
+// of them has another: one index, one sample, so two datasets of a process stay
+// two.
+func (j *Attribution) join(to, k datasetKey, first, l *timeline.Loader, seen map[datasetKey]*observed, taken map[datasetKey]bool) {
+	if s, ok := j.same[to]; ok {
+		to = s.root
+	}
+	if _, done := j.same[k]; done || taken[to] {
+		return
+	}
+	sure := Same
+	if to != k {
+		if !j.kin(to, k, first, l) {
+			return
+		}
+		sure = compare(seen[to], seen[k], j.ledger.values(to), j.ledger.values(k))
+	}
+	j.same[k] = sameness{to, sure}
+	taken[to] = true
+}
+
+// used is the datasets that each loader's samples come from, by number.
+func (j *Attribution) used() map[*timeline.Loader][]datasetKey {
+	of := map[*timeline.Loader]map[datasetKey]bool{}
+	for i := range j.entries {
+		l := j.Passes[j.entries[i].stream].Loader
+		if of[l] == nil {
+			of[l] = map[datasetKey]bool{}
+		}
+		of[l][j.dataset(&j.entries[i])] = true
+	}
+	used := map[*timeline.Loader][]datasetKey{}
+	for l, keys := range of {
+		for k := range keys {
+			used[l] = append(used[l], k)
+		}
+		slices.SortFunc(used[l], func(a, b datasetKey) int { return cmp.Compare(a.number, b.number) })
+	}
+	return used
 }
 
 // Sure is how sure it is that an index names one sample in passes of two
@@ -94,17 +130,18 @@ func (j *Attribution) Sure(a, b *Pass) Sameness {
 // SureOf is how sure it is that the samples of a pass are those of the other
 // ranks at the same indices.
 func (j *Attribution) SureOf(p *timeline.Pass) Sameness {
-	if s, ok := j.sure[p]; ok {
-		return s
+	at := j.sure[p.Loader.Process]
+	if at == nil {
+		return Same
 	}
-	sure, made := Same, p.DataLoader()
-	for k, s := range j.same {
-		if k.process == p.Loader.Process && (made.DatasetID == 0 || made.DatasetID == k.number) {
-			sure = min(sure, s.sure)
-		}
+	number := p.DataLoader().DatasetID
+	if number == 0 {
+		return at.all
 	}
-	j.sure[p] = sure
-	return sure
+	if sure, ok := at.of[number]; ok {
+		return sure
+	}
+	return Same
 }
 
 // kin reports whether two datasets have one class and one length, as far as is
@@ -132,57 +169,72 @@ func (l *Ledger) values(k datasetKey) []traces.Attribute {
 	return nil
 }
 
+// Lists are the lists and tuples that hang on the dataset of a loader in its
+// process. None, if it is put together of others.
+func (j *Attribution) Lists(l *timeline.Loader) (lists []traces.Attribute) {
+	if l.First().DatasetID == 0 {
+		return nil
+	}
+	for _, r := range j.ledger.values(datasetKey{l.Process, l.First().DatasetID}) {
+		if r.Items > 0 && (r.Class == "builtins.list" || r.Class == "builtins.tuple") {
+			lists = append(lists, r)
+		}
+	}
+	slices.SortStableFunc(lists, func(a, b traces.Attribute) int { return cmp.Compare(a.Path, b.Path) })
+	return lists
+}
+
 // observed is what was seen of a dataset's contents, by index.
 type observed struct {
-	contents map[int64][2]uint64
-	metas    map[int64][2]uint64
+	contents map[int64]digests.Sum
+	metas    map[int64]digests.Sum
 	random   bool // an index had two contents, or its process's fetches draw random numbers
 }
 
-func (j *Attribution) observe(seen map[datasetKey]*observed, k datasetKey) *observed {
-	if o := seen[k]; o != nil {
-		return o
-	}
-	o := &observed{contents: map[int64][2]uint64{}, metas: map[int64][2]uint64{}}
-	seen[k] = o
+// observe all datasets of all processes.
+func (j *Attribution) observe() map[datasetKey]*observed {
+	seen, drew := map[datasetKey]*observed{}, map[*timeline.Process]bool{}
 	for w, r := range j.reads {
-		l := w.Pass.Loader
-		if l.Process != k.process {
-			continue
-		}
-		made := w.Pass.DataLoader()
+		l, made := w.Pass.Loader, w.Pass.DataLoader()
 		part := j.ledger.parts[l.Process.Part]
-		if w.Process != nil && part.drew[w.Process.Proc] {
-			o.random = true
-		}
+		drew[l.Process] = drew[l.Process] || w.Process != nil && part.drew[w.Process.Proc]
+		within := part.within[object{l.Process.Proc, made.Loader}]
 		for i := range r.digests {
 			d := &r.digests[i]
-			index := d.index
+			k, index := datasetKey{l.Process, made.DatasetID}, d.index
 			if made.DatasetID == 0 {
-				id, ok := part.within[object{l.Process.Proc, made.Loader}][index]
-				if !ok || uint32(id>>indexBits) != k.number {
+				id, ok := within[index]
+				if !ok {
 					continue
 				}
-				index = int64(id & indexMask)
-			} else if made.DatasetID != k.number {
-				continue
+				k.number, index = uint32(id>>indexBits), int64(id&indexMask)
 			}
 			if index < 0 {
 				continue
 			}
-			if d.kind&texts != 0 && d.meta != [2]uint64{} {
-				o.metas[index] = d.meta
+			if seen[k] == nil {
+				seen[k] = &observed{contents: map[int64]digests.Sum{}, metas: map[int64]digests.Sum{}}
 			}
-			if d.kind&kindMask != whole || d.kind&(low|partly) != 0 {
-				continue
-			}
-			if c, ok := o.contents[index]; ok && c != d.content {
-				o.random = true
-			}
-			o.contents[index] = d.content
+			seen[k].add(index, &d.Digest)
 		}
 	}
-	return o
+	for k, o := range seen {
+		o.random = o.random || drew[k.process]
+	}
+	return seen
+}
+
+func (o *observed) add(index int64, d *digests.Digest) {
+	if d.Texts() {
+		o.metas[index] = d.Meta
+	}
+	if !d.Whole() {
+		return
+	}
+	if c, ok := o.contents[index]; ok && c != d.Content {
+		o.random = true
+	}
+	o.contents[index] = d.Content
 }
 
 // How many samples must agree.
@@ -191,15 +243,18 @@ const (
 	enoughMetas    = 32
 )
 
-// compare two datasets of one class and length.
-func (o *observed) compare(p *observed, mine, theirs []traces.Attribute) Sameness {
-	equal, differ := 0, 0
-	different := map[[2]uint64]bool{}
+// compare two datasets of one class and length; nil: nothing was seen of its
+// contents.
+func compare(o, p *observed, mine, theirs []traces.Attribute) Sameness {
+	if o == nil || p == nil {
+		o, p = &observed{}, &observed{}
+	}
+	differ := 0
+	different := map[digests.Sum]bool{}
 	for index, c := range o.contents {
 		switch d, ok := p.contents[index]; {
 		case !ok:
 		case c == d:
-			equal++
 			different[c] = true
 		default:
 			differ++
@@ -224,7 +279,7 @@ func (o *observed) compare(p *observed, mine, theirs []traces.Attribute) Samenes
 // ones that two other datasets would have them at the same places with a chance
 // below one in a billion.
 func (o *observed) metasAgree(p *observed) bool {
-	count := map[[2]uint64]int{}
+	count := map[digests.Sum]int{}
 	n := 0
 	for index, m := range o.metas {
 		if other, ok := p.metas[index]; ok {
@@ -258,7 +313,8 @@ func attributesAgree(a, b []traces.Attribute) bool {
 	lists := 0
 	for i := range b {
 		x, y := byPath[b[i].Path], &b[i]
-		if x == nil || x.Class != y.Class || x.Value != y.Value || x.Items != y.Items || !bytes.Equal(x.Ordered, y.Ordered) || !bytes.Equal(x.Unordered, y.Unordered) {
+		if x == nil || x.Class != y.Class || x.Value != y.Value || x.Items != y.Items || !bytes.Equal(x.Ordered, y.Ordered) ||
+			!bytes.Equal(x.Unordered, y.Unordered) {
 			return false
 		}
 		if len(y.Ordered) > 0 && y.Items >= enoughContents {

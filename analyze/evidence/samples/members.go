@@ -2,7 +2,9 @@ package samples
 
 import (
 	"math"
+	"slices"
 
+	"github.com/dptrace/dptrace/analyze/evidence/bounded"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
@@ -10,8 +12,11 @@ import (
 // each loader object. Of a Subset these are samples of the dataset inside of it,
 // whichever places they have in the Subset.
 type Members struct {
-	lists  []*list
 	Shared []*Shared // of pairs of ranks
+
+	lists   []*list
+	of      map[loaderObject]*list
+	between map[[2]*list]*Shared
 }
 
 // list is what one loader object of one rank takes.
@@ -73,16 +78,7 @@ func (s *Shared) ByChance() (expected float64, yes bool) {
 
 // Between is what two passes of two ranks share; nil if they were not compared.
 func (m *Members) Between(a, b *Pass) *Shared {
-	for _, s := range m.Shared {
-		if s.a.is(a) && s.b.is(b) {
-			return s
-		}
-	}
-	return nil
-}
-
-func (l *list) is(p *Pass) bool {
-	return l.first.Loader == p.Loader && l.first.Pass.Object == p.Pass.Object
+	return m.between[[2]*list{m.of[objectOf(a)], m.of[objectOf(b)]}]
 }
 
 // mostPlaces are compared, of all ranks of a loader together.
@@ -91,7 +87,7 @@ const mostPlaces = 1 << 18
 // Members of the loaders of one ID. Each rank is compared with the first one and
 // with the one before it: where lists differ, they do so between such two.
 func (j *Attribution) Members(ranks timeline.Ranks) *Members {
-	m := &Members{}
+	m := &Members{of: map[loaderObject]*list{}, between: map[[2]*list]*Shared{}}
 	of, total := m.collect(j, ranks)
 	m.pair()
 	objects := map[*timeline.Loader]int{}
@@ -102,80 +98,97 @@ func (j *Attribution) Members(ranks timeline.Ranks) *Members {
 	for total>>halved > mostPlaces {
 		halved++
 	}
-	ends := map[int]int64{}              // of each dataset
-	counts := make([]int, len(j.Passes)) // different samples of each pass
-	last := make([]int, len(j.Passes))   // serial of the last of them
-	serial := 0
-	var here []*list // that have the sample
-	for origin, given := range j.Each() {
-		ends[origin.Dataset] = max(ends[origin.Dataset], origin.Index+1)
-		serial++
-		here = here[:0]
-		for _, g := range given { // by At
-			l := of[g.Pass]
-			if l == nil {
-				continue
-			}
-			if l.serial != serial {
-				l.serial, l.indices = serial, l.indices[:0]
-				l.take(origin)
-				here = append(here, l)
-			}
-			if n := len(l.indices); n == 0 || l.indices[n-1] != g.At {
-				l.indices = append(l.indices, g.At)
-				if l.first.Object.DatasetID == 0 && mix(uint64(g.At))>>(64-halved) == 0 {
-					l.places[g.At] = origin
-				}
-			}
-			if last[g.Pass] != serial {
-				last[g.Pass] = serial
-				counts[g.Pass]++
-			}
-		}
-		for _, l := range here {
-			for _, s := range l.shared {
-				if s.b.serial == serial {
-					s.Samples++
-					if !meet(l.indices, s.b.indices) {
-						s.Moved++
-					}
-				}
-			}
-		}
-	}
-	for i, n := range counts {
-		if of[i] != nil {
-			of[i].most = max(of[i].most, n)
+	c := &counting{of: of, halved: halved}
+	if len(m.Shared) > 0 {
+		for origin, given := range j.eachOf(ranks.ID()) {
+			c.sample(origin, given)
 		}
 	}
 	for _, s := range m.Shared {
-		s.finish(ends, j.Scale())
+		s.finish(j.ends, j.Scale())
 		s.Anew = objects[s.PassA.Loader] > 1 || objects[s.PassB.Loader] > 1
 	}
 	return m
 }
 
-// collect the lists: of each of Judged.Passes, that of its loader object.
-func (m *Members) collect(j *Attribution, ranks timeline.Ranks) (of []*list, samples int) {
-	type object struct {
-		loader *timeline.Loader
-		number uint32
+// counting is of the lists of some ranks, sample by sample.
+type counting struct {
+	of     map[int]*passList // by pass in Attribution.Passes
+	halved uint              // of places
+	serial int               // of the sample
+	here   []*list           // that have it
+}
+
+// passList is the list that a pass goes through.
+type passList struct {
+	*list
+	samples int // different ones in this pass
+	serial  int // of the last of them
+}
+
+// sample that was given to some, by At.
+func (c *counting) sample(origin Origin, given []Given) {
+	c.serial++
+	c.here = c.here[:0]
+	for _, g := range given {
+		p := c.of[g.Pass]
+		if p == nil {
+			continue
+		}
+		l := p.list
+		if l.serial != c.serial {
+			l.serial, l.indices = c.serial, l.indices[:0]
+			l.take(origin)
+			c.here = append(c.here, l)
+		}
+		if n := len(l.indices); n == 0 || l.indices[n-1] != g.At {
+			l.indices = append(l.indices, g.At)
+			if l.first.Object.DatasetID == 0 && bounded.Low(uint64(g.At), c.halved) {
+				l.places[g.At] = origin
+			}
+		}
+		if p.serial != c.serial {
+			p.serial = c.serial
+			p.samples++
+			l.most = max(l.most, p.samples)
+		}
 	}
-	lists := map[object]*list{}
-	of = make([]*list, len(j.Passes))
+	for _, l := range c.here {
+		for _, s := range l.shared {
+			if s.b.serial == c.serial {
+				s.Samples++
+				if !meet(l.indices, s.b.indices) {
+					s.Moved++
+				}
+			}
+		}
+	}
+}
+
+// loaderObject is one DataLoader object of a loader.
+type loaderObject struct {
+	loader *timeline.Loader
+	number uint32
+}
+
+func objectOf(p *Pass) loaderObject { return loaderObject{p.Loader, p.Pass.Object} }
+
+// collect the lists: of each pass, that of its loader object.
+func (m *Members) collect(j *Attribution, ranks timeline.Ranks) (of map[int]*passList, samples int) {
+	of = map[int]*passList{}
 	for i, p := range j.Passes {
 		if p.Loader.ID != ranks.ID() || p.Abandoned || p.Loader.Rank() < 0 {
 			continue
 		}
-		k := object{p.Loader, p.Pass.Object}
-		l := lists[k]
+		k := objectOf(p)
+		l := m.of[k]
 		if l == nil {
 			l = &list{first: p, places: map[uint32]Origin{}}
-			lists[k] = l
+			m.of[k] = l
 			m.lists = append(m.lists, l)
 		}
 		l.passes++
-		of[i] = l
+		of[i] = &passList{list: l}
 		samples += p.Samples
 	}
 	return of, samples
@@ -204,6 +217,7 @@ func (m *Members) add(a, b *list) {
 	}
 	s := &Shared{PassA: a.first, PassB: b.first, a: a, b: b}
 	m.Shared, a.shared = append(m.Shared, s), append(a.shared, s)
+	m.between[[2]*list{a, b}] = s
 }
 
 func (l *list) take(o Origin) {
@@ -245,17 +259,18 @@ func (s *Shared) finish(ends map[int]int64, scale int) {
 	}
 }
 
-// meet reports whether two ascending lists have a number in common.
+// meet reports whether two ascending lists have a number in common. One of them
+// may be far longer than the other.
 func meet(a, b []uint32) bool {
-	for i, k := 0, 0; i < len(a) && k < len(b); {
-		switch {
-		case a[i] == b[k]:
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	for _, n := range a {
+		i, found := slices.BinarySearch(b, n)
+		if found {
 			return true
-		case a[i] < b[k]:
-			i++
-		default:
-			k++
 		}
+		b = b[i:]
 	}
 	return false
 }

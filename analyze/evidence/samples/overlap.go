@@ -17,6 +17,9 @@ type Overlap struct {
 
 	n      int
 	common []Common
+
+	first []Given // of each rank, of one sample
+	steps []int   // batches that it came in
 }
 
 // Common is what two ranks had in common in a pass.
@@ -41,97 +44,123 @@ func (o *Overlap) Of(a, b int) *Common {
 	return &o.common[a*o.n+b]
 }
 
-// mostCells bounds the pairs of ranks, of all passes, that are kept.
-const mostCells = 4 << 20
+// mostCells bounds the pairs of ranks, of all passes, that are kept; mostRanks
+// those of one pass.
+const (
+	mostCells = 4 << 20
+	mostRanks = 2048
+)
 
 // Overlaps of the passes of one loader. Samples of two ranks are the same where
 // they are of one dataset, at the same index of it and of the loader's dataset: a
 // Subset or a ConcatDataset that has one sample in several places has it there on
 // purpose.
 func (j *Attribution) Overlaps(ranks timeline.Ranks) []*Overlap {
-	var overlaps []*Overlap
-	slots := map[int][2]int{} // by pass in Judged.Passes: overlap, rank in it
-	cells := 0
-	for i, p := range j.Passes {
-		if p.Loader.ID != ranks.ID() || p.Abandoned || p.Loader.Rank() < 0 {
-			continue
-		}
-		if n := len(overlaps); n == 0 || overlaps[n-1].Number != p.Number {
-			if n > 0 {
-				cells += len(overlaps[n-1].Ranks) * len(overlaps[n-1].Ranks)
-			}
-			if cells > mostCells {
-				break
-			}
-			overlaps = append(overlaps, &Overlap{Number: p.Number})
-		}
-		o := overlaps[len(overlaps)-1]
-		slots[i] = [2]int{len(overlaps) - 1, len(o.Ranks)}
-		o.Ranks = append(o.Ranks, p)
-	}
+	overlaps, slots := j.overlapping(ranks)
 	for _, o := range overlaps {
 		o.n = len(o.Ranks)
 		o.Distinct, o.common = make([]int, o.n), make([]Common, o.n*o.n)
 	}
-	j.count(overlaps, slots)
-	return slices.DeleteFunc(overlaps, func(o *Overlap) bool { return o.n < 2 })
+	if len(overlaps) > 0 {
+		j.count(ranks.ID(), overlaps, slots)
+	}
+	return overlaps
 }
 
-func (j *Attribution) count(overlaps []*Overlap, slots map[int][2]int) {
+// slot is the place of a pass: the overlap that it is in, and which rank of it.
+type slot struct {
+	overlap *Overlap
+	rank    int
+}
+
+// overlapping is the passes that several ranks ran, by number, as far as mostCells
+// goes.
+func (j *Attribution) overlapping(ranks timeline.Ranks) (overlaps []*Overlap, slots map[int]slot) {
+	var of []int // passes
+	for i, p := range j.Passes {
+		if p.Loader.ID == ranks.ID() && !p.Abandoned && p.Loader.Rank() >= 0 {
+			of = append(of, i)
+		}
+	}
+	slots = map[int]slot{}
+	cells := 0
+	for len(of) > 0 {
+		n := 1 // they are by number
+		for n < len(of) && j.Passes[of[n]].Number == j.Passes[of[0]].Number {
+			n++
+		}
+		some := of[:min(n, mostRanks)]
+		of = of[n:]
+		if len(some) < 2 {
+			continue
+		}
+		if cells += len(some) * len(some); cells > mostCells {
+			break
+		}
+		o := &Overlap{Number: j.Passes[some[0]].Number}
+		for rank, i := range some {
+			slots[i] = slot{o, rank}
+			o.Ranks = append(o.Ranks, j.Passes[i])
+		}
+		overlaps = append(overlaps, o)
+	}
+	return overlaps, slots
+}
+
+func (j *Attribution) count(loader int, overlaps []*Overlap, slots map[int]slot) {
 	var same []Given // of one pass of the loader, on all ranks
-	for origin, given := range j.Each() {
-		index := origin.Index
-		at := -1
-		for i, g := range given {
-			slot, ok := slots[g.Pass]
-			if ok {
-				same, at = append(same, g), slot[0]
+	for origin, given := range j.eachOf(loader) {
+		var of *Overlap
+		var at uint32
+		for _, g := range given { // by At, then pass
+			s, ok := slots[g.Pass]
+			if !ok {
+				continue
 			}
-			last := i == len(given)-1
-			if !last {
-				next, ok := slots[given[i+1].Pass]
-				last = given[i+1].At != g.At || ok && len(same) > 0 && next[0] != at
-			}
-			if last && len(same) > 0 {
-				overlaps[at].add(index, same, slots)
+			if len(same) > 0 && (s.overlap != of || g.At != at) {
+				of.add(origin.Index, same, slots)
 				same = same[:0]
 			}
+			of, at = s.overlap, g.At
+			same = append(same, g)
+		}
+		if len(same) > 0 {
+			of.add(origin.Index, same, slots)
+			same = same[:0]
 		}
 	}
 }
 
 // add a sample that was given to some ranks, by rank.
-func (o *Overlap) add(index int64, given []Given, slots map[int][2]int) {
-	steps := 0
-	for i := range given {
-		a := slots[given[i].Pass][1]
-		o.Samples++
-		if !slices.ContainsFunc(given[:i], func(g Given) bool { return g.Batch == given[i].Batch }) {
-			steps++
+func (o *Overlap) add(index int64, given []Given, slots map[int]slot) {
+	o.Samples += len(given)
+	o.first, o.steps = o.first[:0], o.steps[:0]
+	for i, g := range given {
+		o.steps = append(o.steps, g.Batch)
+		if i == 0 || given[i-1].Pass != g.Pass {
+			o.first = append(o.first, g)
 		}
-		if i > 0 && given[i-1].Pass == given[i].Pass {
-			continue
-		}
+	}
+	slices.Sort(o.steps)
+	o.Steps += len(slices.Compact(o.steps))
+	for i, x := range o.first {
+		a := slots[x.Pass].rank
 		o.Distinct[a]++
-		for k := i + 1; k < len(given); k++ {
-			b := slots[given[k].Pass][1]
-			if given[k-1].Pass == given[k].Pass || a == b {
-				continue
-			}
+		for _, y := range o.first[i+1:] {
+			b := slots[y.Pass].rank
 			c := o.Of(a, b)
 			if c.Samples == 0 {
-				c.Example = Example{index, given[i].Batch, given[k].Batch}
+				c.Example = Example{index, x.Batch, y.Batch}
 			}
 			c.Samples++
-			if given[i].Batch == given[k].Batch {
+			if x.Batch == y.Batch {
 				c.InStep++
 			}
-			if given[i].Batch < o.Ranks[a].Delivered-1 && given[k].Batch < o.Ranks[b].Delivered-1 {
+			if x.Batch < o.Ranks[a].Delivered-1 && y.Batch < o.Ranks[b].Delivered-1 {
 				c.Inner++
 			}
 		}
 	}
-	o.Steps += steps
 }
 
 // DistinctOf is how many different samples a rank was given.

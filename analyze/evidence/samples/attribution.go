@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"iter"
 	"slices"
-	"strings"
 
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/timeline"
@@ -18,10 +17,13 @@ type Attribution struct {
 	Passes []*Pass // by loader, number of the pass, rank
 
 	ledger  *Ledger
-	entries []entry // by id, index, pass
+	entries []entry          // by id, index, pass
+	of      map[int][]uint32 // by loader: its entries
+	ends    map[int]int64    // by Origin.Dataset: its length, as far as it was asked for
 	reads   map[*timeline.WorkerPass]*Read
 	same    map[datasetKey]sameness
-	sure    map[*timeline.Pass]Sameness
+	sure    map[*timeline.Process]*surety
+	fixed   map[*timeline.Loader]bool
 }
 
 // Pass is one pass of one rank.
@@ -31,16 +33,32 @@ type Pass struct {
 	Samples int // delivered, of those that are looked at
 }
 
-// Judged joins the ledger with the timeline, once.
+// Build joins the ledger with the timeline.
 func (l *Ledger) Build(e *collect.Evidence) *Attribution {
 	t := collect.Of(e, timeline.Source)
-	j := &Attribution{ledger: l, reads: map[*timeline.WorkerPass]*Read{}, same: map[datasetKey]sameness{}, sure: map[*timeline.Pass]Sameness{}}
-	passes := l.passes(t)
-	j.number(passes)
+	j := &Attribution{ledger: l, of: map[int][]uint32{}, ends: map[int]int64{}, reads: map[*timeline.WorkerPass]*Read{},
+		same: map[datasetKey]sameness{}, sure: map[*timeline.Process]*surety{}, fixed: map[*timeline.Loader]bool{}}
+	j.number(l.passes(t))
 	j.read(t)
 	j.identify(t)
 	j.name()
+	for i := range j.entries {
+		e := &j.entries[i]
+		loader, dataset := j.Passes[e.stream].Loader.ID, int(e.id>>indexBits)
+		j.of[loader] = append(j.of[loader], uint32(i))
+		j.ends[dataset] = max(j.ends[dataset], int64(e.id&indexMask)+1)
+	}
 	return j
+}
+
+// Gap says what was not seen of a loader although no row is lost: workers that
+// read an IterableDataset where nobody looked. What a sampler deals out is known
+// without them.
+func (j *Attribution) Gap(ranks timeline.Ranks) string {
+	if !slices.ContainsFunc(ranks, (*timeline.Loader).Iterable) {
+		return ""
+	}
+	return ranks.Distinct((*timeline.Loader).Unwatched)
 }
 
 // passes of the streams of indices; nil where none is known.
@@ -73,8 +91,9 @@ func (j *Attribution) number(passes []*Pass) {
 		}
 	}
 	slices.SortFunc(j.Passes, func(a, b *Pass) int {
+		x, y := a.Loader.Process, b.Loader.Process
 		return cmp.Or(cmp.Compare(a.Loader.ID, b.Loader.ID), cmp.Compare(a.Number, b.Number), cmp.Compare(a.Loader.Rank(), b.Loader.Rank()),
-			cmp.Compare(a.Loader.Process.Part.Name, b.Loader.Process.Part.Name), cmp.Compare(a.Loader.Process.Proc, b.Loader.Process.Proc))
+			cmp.Compare(x.Part.Name, y.Part.Name), cmp.Compare(x.Proc, y.Proc))
 	})
 	at := map[*Pass]uint32{}
 	for i, p := range j.Passes {
@@ -86,25 +105,25 @@ func (j *Attribution) number(passes []*Pass) {
 			numbers[i] = at[p]
 		}
 	}
-	kept := j.ledger.entries.rows[:0]
-	for _, e := range j.ledger.entries.rows {
+	all := j.ledger.entries.Release()
+	j.entries = all[:0]
+	for _, e := range all {
 		p := passes[e.stream]
-		if p == nil || !p.delivered(e.batch) {
+		if p == nil || !delivered(p.Pass, e.batch) {
 			continue
 		}
 		e.stream = numbers[e.stream]
 		p.Samples++
-		kept = append(kept, e)
+		j.entries = append(j.entries, e)
 	}
-	j.ledger.entries.rows, j.entries = nil, kept
 }
 
 // delivered reports whether a batch reached the training loop: surely, where
 // batches may overtake each other.
-func (p *Pass) delivered(batch uint32) bool {
-	ahead := 0
-	if !p.Object.InOrder && p.Object.NumWorkers > 1 {
-		ahead = int(p.Object.NumWorkers) * max(int(p.Object.Prefetch), 1)
+func delivered(p *timeline.Pass, batch uint32) bool {
+	ahead, o := 0, p.DataLoader()
+	if !o.InOrder && o.NumWorkers > 1 {
+		ahead = int(o.NumWorkers) * max(int(o.Prefetch), 1)
 	}
 	return p.Exhausted || int(batch) < p.Delivered-ahead
 }
@@ -115,9 +134,8 @@ func (j *Attribution) name() {
 	numbers := map[datasetKey]uint64{}
 	for i := range j.entries {
 		e := &j.entries[i]
-		k := j.dataset(e)
-		root := k
-		if s, ok := j.same[k]; ok {
+		root := j.dataset(e)
+		if s, ok := j.same[root]; ok {
 			root = s.root
 		}
 		n, ok := numbers[root]
@@ -153,21 +171,30 @@ type Origin struct {
 
 // Given is one sample that a pass was given.
 type Given struct {
-	Pass  int // in Judged.Passes
+	Pass  int // in Attribution.Passes
 	Batch int
 	At    uint32 // its index in the loader's dataset
 }
 
-// Each gives each sample and all who were given it, by loader, pass and rank for each At. The list
-// is reused.
+// Each gives each sample and all who were given it, by loader, pass and rank for
+// each At. The list is reused.
 func (j *Attribution) Each() iter.Seq2[Origin, []Given] {
+	return each(len(j.entries), func(i int) *entry { return &j.entries[i] })
+}
+
+// eachOf is the same, of one loader.
+func (j *Attribution) eachOf(loader int) iter.Seq2[Origin, []Given] {
+	of := j.of[loader]
+	return each(len(of), func(i int) *entry { return &j.entries[of[i]] })
+}
+
+func each(n int, at func(int) *entry) iter.Seq2[Origin, []Given] {
 	return func(yield func(Origin, []Given) bool) {
 		var list []Given
-		for i := 0; i < len(j.entries); {
-			id := j.entries[i].id
-			list = list[:0]
-			for ; i < len(j.entries) && j.entries[i].id == id; i++ {
-				e := &j.entries[i]
+		for i := 0; i < n; {
+			id := at(i).id
+			for list = list[:0]; i < n && at(i).id == id; i++ {
+				e := at(i)
 				list = append(list, Given{int(e.stream), int(e.batch), e.index})
 			}
 			if !yield(Origin{int(id >> indexBits), int64(id & indexMask)}, list) {
@@ -178,20 +205,25 @@ func (j *Attribution) Each() iter.Seq2[Origin, []Given] {
 }
 
 // Scale is for how many samples each one stands that was looked at.
-func (j *Attribution) Scale() int { return 1 << min(j.ledger.entries.k, 30) }
+func (j *Attribution) Scale() int { return 1 << min(j.ledger.entries.Halved(), 30) }
 
-// SamplingNote says which samples were left out, or is "".
-func (j *Attribution) SamplingNote() string { return j.ledger.entries.told("indices") }
+// Halved is how often one half of all indices was left out, and one half of what
+// they contain.
+func (j *Attribution) Halved() (indices, contents uint) {
+	return j.ledger.entries.Halved(), j.ledger.digests.Halved()
+}
 
-// ContentsSamplingNote says the same of contents.
-func (j *Attribution) ContentsSamplingNote() string { return j.ledger.digests.told("positions") }
-
-// Files that all of some processes have opened: their paths, and the rows.
+// Files that all of some processes have opened, as far as was seen: their paths,
+// and the rows.
 func (j *Attribution) Files(processes []*timeline.Process) (paths []string, seqs []uint64) {
 	count, first := map[string]int{}, map[string]traces.Opened{}
 	for _, p := range processes {
+		part := j.ledger.parts[p.Part]
+		if part == nil {
+			continue
+		}
 		seen := map[string]bool{}
-		for _, o := range j.ledger.Opened(p) {
+		for _, o := range part.opened[p.Proc] {
 			if !seen[o.Path] {
 				seen[o.Path] = true
 				count[o.Path]++
@@ -211,9 +243,4 @@ func (j *Attribution) Files(processes []*timeline.Process) (paths []string, seqs
 		seqs = append(seqs, first[path].Seq)
 	}
 	return paths, seqs
-}
-
-// ClassName is a class without its module.
-func ClassName(qualified string) string {
-	return qualified[strings.LastIndexByte(qualified, '.')+1:]
 }

@@ -1,11 +1,13 @@
 package samples
 
 import (
+	"bytes"
 	"cmp"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
+	"github.com/dptrace/dptrace/analyze/evidence/digests"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -15,19 +17,19 @@ type plain struct {
 	id      uint64
 	index   int64
 	batch   uint32
-	content [2]uint64
+	content digests.Sum
 }
 
 func plainOf(l *Ledger) (all []plain) {
-	for _, e := range l.entries.rows {
-		all = append(all, plain{l.streams[e.stream], e.id, int64(e.index), e.batch, [2]uint64{}})
+	for _, e := range l.entries.All() {
+		all = append(all, plain{l.streams[e.stream], e.id, int64(e.index), e.batch, digests.Sum{}})
 	}
-	for _, d := range l.digests.rows {
-		all = append(all, plain{l.streams[d.stream], 0, d.index, d.batch, d.content})
+	for _, d := range l.digests.All() {
+		all = append(all, plain{l.streams[d.stream], 0, d.index, d.batch, d.Content})
 	}
 	slices.SortFunc(all, func(a, b plain) int {
 		return cmp.Or(cmp.Compare(a.stream.part.Name, b.stream.part.Name), cmp.Compare(a.stream.worker, b.stream.worker), cmp.Compare(a.batch, b.batch),
-			cmp.Compare(a.id, b.id), cmp.Compare(a.index, b.index), cmp.Compare(a.content[0], b.content[0]))
+			cmp.Compare(a.id, b.id), cmp.Compare(a.index, b.index), bytes.Compare(a.content[:], b.content[:]))
 	})
 	return all
 }
@@ -60,8 +62,8 @@ func TestMerge(t *testing.T) {
 			}
 		}
 		want := plainOf(once)
-		if len(once.entries.rows) > limit || (limit == 1<<20) != (once.entries.k == 0) {
-			t.Fatalf("limit %d: %d entries, k = %d", limit, len(once.entries.rows), once.entries.k)
+		if len(once.entries.All()) > limit || (limit == 1<<20) != (once.entries.Halved() == 0) {
+			t.Fatalf("limit %d: %d entries, k = %d", limit, len(once.entries.All()), once.entries.Halved())
 		}
 		for range 20 {
 			var ledgers []*Ledger
@@ -82,8 +84,8 @@ func TestMerge(t *testing.T) {
 				ledgers[i].Merge(ledgers[i+1])
 				ledgers = slices.Delete(ledgers, i+1, i+2)
 			}
-			if l := ledgers[0]; l.entries.k != once.entries.k || l.digests.k != once.digests.k || !slices.Equal(plainOf(l), want) {
-				t.Fatalf("limit %d: %d rows and k = %d, %d; want %d and %d, %d", limit, len(plainOf(l)), l.entries.k, l.digests.k, len(want), once.entries.k, once.digests.k)
+			if l := ledgers[0]; l.entries.Halved() != once.entries.Halved() || l.digests.Halved() != once.digests.Halved() || !slices.Equal(plainOf(l), want) {
+				t.Fatalf("limit %d: %d rows and k = %d, %d; want %d and %d, %d", limit, len(plainOf(l)), l.entries.Halved(), l.digests.Halved(), len(want), once.entries.Halved(), once.digests.Halved())
 			}
 		}
 	}
