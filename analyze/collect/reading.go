@@ -15,7 +15,9 @@ func Read(run *traces.Run, sources ...Any) (*Evidence, error) {
 	readings := make([]*Reading, max(1, min(runtime.GOMAXPROCS(0), len(run.Parts))))
 	for i := range readings {
 		readings[i] = NewReading(sources...)
-		readings[i].share(readings[0])
+		if i > 0 {
+			readings[i].share(readings[0])
+		}
 	}
 	err := run.EachPart(readings[0].Tables(), len(readings), func(n int, b traces.Batch) error {
 		readings[n].Add(b)
@@ -39,6 +41,7 @@ type Reading struct {
 	failed     []*Failure
 	readers    map[string][]int // of each table: the sources that read it
 	tables     []string
+	shares     bool // the collectors of shared sources are another Reading's
 }
 
 // NewReading is one of some sources and of those that they use.
@@ -58,6 +61,7 @@ func NewReading(sources ...Any) *Reading {
 
 // share the collectors of another Reading that are for all.
 func (r *Reading) share(o *Reading) {
+	r.shares = true
 	for i, s := range r.sources {
 		if s.shared() {
 			r.collectors[i] = o.collectors[i]
@@ -84,7 +88,7 @@ func (r *Reading) Merge(o *Reading) {
 			if r.failed[i] == nil {
 				r.failed[i] = o.failed[i]
 			}
-			if r.collectors[i] != o.collectors[i] { // else they have shared it
+			if !o.shares || !r.sources[i].shared() { // else it is one collector
 				r.guard(i, func() { r.collectors[i].merge(o.collectors[i]) })
 			}
 		})
