@@ -4,6 +4,7 @@
 #   expect: rng-duplicate-epochs proven dataset.clouds
 #   fix: printed
 # e2e forkserver
+#   run: often
 #   expect: rng-duplicate-workers proven dataset.clouds
 #   expect: rng-duplicate-epochs proven dataset.clouds
 # e2e default
