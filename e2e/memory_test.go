@@ -38,7 +38,7 @@ var memoryCases = []tierCase{
 	{name: "garbage collector", command: "python collect.py", limited: true, hook: clean, kernel: "same"},
 
 	// What is pickled into each worker.
-	{name: "dicts, spawn", often: true, command: "python records.py dicts spawn --passes 2 --megabytes 60", limited: true, hook: copied, kernel: "same"},
+	{name: "dicts, spawn", command: "python records.py dicts spawn --passes 2 --megabytes 60", limited: true, hook: copied, kernel: "same"},
 	{name: "dicts, forkserver", command: "python records.py dicts forkserver --megabytes 60", limited: true, hook: copied, kernel: "same"},
 	{name: "dicts, spawn, three passes of the same workers", command: "python records.py dicts spawn --passes 3 --persistent --megabytes 60", limited: true, hook: copied, kernel: "same"},
 	{name: "numpy, spawn", command: "python records.py numpy spawn --megabytes 60", limited: true, hook: copied, kernel: "same"},

@@ -1,6 +1,5 @@
 """The generator of the order is the same on all ranks, as it must be where each takes its share of one permutation."""
 # e2e torchrun:2 slices
-#   run: often
 #   torch: >=1.10
 # e2e torchrun:2 batches
 #   torch: >=1.10

@@ -4,7 +4,6 @@
 #   expect: rng-duplicate-epochs proven collate_fn.cut
 #   fix: printed
 # e2e global
-#   run: often
 #   expect: rng-duplicate-workers proven random
 #   expect: rng-duplicate-epochs proven random
 #   fix: printed

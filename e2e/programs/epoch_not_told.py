@@ -11,7 +11,6 @@
 #   expect: sampler-no-set-epoch proven
 #   fix: printed
 # e2e torchrun:2 told
-#   run: often
 #   torch: >=1.10
 #   check: sampler-no-set-epoch clean
 import sys

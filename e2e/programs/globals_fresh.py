@@ -4,7 +4,6 @@
 #   check: rng-duplicate-workers clean
 #   check: rng-duplicate-epochs clean
 # e2e spawn
-#   run: often
 #   torch: >=1.9
 #   check: rng-duplicate-workers clean
 #   check: rng-duplicate-epochs clean

@@ -3,7 +3,6 @@
 #   expect: shard-duplicate-workers proven 2
 #   fix: printed
 # e2e dealt
-#   run: often
 #   check: shard-duplicate-workers clean
 import itertools
 import pathlib

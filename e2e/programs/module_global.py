@@ -4,7 +4,6 @@
 #   expect: rng-duplicate-epochs proven DICE
 #   fix: printed
 # e2e package
-#   run: often
 #   expect: rng-duplicate-workers proven herbarium.light.LAMP
 #   expect: rng-duplicate-epochs proven herbarium.light.LAMP
 #   fix: printed

@@ -11,6 +11,7 @@
 #   expect: rng-duplicate-workers proven dataset.clouds
 #   expect: rng-duplicate-epochs proven dataset.clouds
 # e2e spawn seeded
+#   run: often
 #   check: rng-duplicate-workers clean
 #   check: rng-duplicate-epochs clean
 # e2e forkserver seeded

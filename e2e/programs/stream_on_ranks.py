@@ -3,7 +3,6 @@
 #   torch: >=1.10
 #   expect: shard-duplicate-ranks proven
 # e2e torchrun:2 both
-#   run: often
 #   torch: >=1.10
 #   check: shard-duplicate-ranks clean
 #   check: shard-duplicate-workers clean
