@@ -25,14 +25,14 @@ demo: build ## record a small training with a silent bug, on real torch, and pri
 	printf '\nThe same program with the fix applied:\n\n$$ dptrace record -o demo-fixed.dptrace -- %s examples/denoise/train_fixed.py\n' "$$python" && \
 	bin/dptrace record -o demo-fixed.dptrace -- $$python examples/denoise/train_fixed.py
 
-# Which of e2e's cases: all, or often (those that say so).
+# Which of the tests that start PyTorch: all, or often (e2e's cases that say so, and the hook's that run.py does not call rare).
 CASES ?= all
 test: CASES = often
-test: ## the tests, in five minutes: of the whole programs those that are run often; finds or installs what they need
+test: ## the tests, in five minutes: all but most of the whole programs; finds or installs what they need
 test-all: CASES = all
 test-all: ## all tests, as CI runs them
 test test-all:
-	@tools/parts go '$(MAKE) test-go' python '$(MAKE) test-python' e2e '$(MAKE) test-e2e CASES=$(CASES)'
+	@tools/parts go '$(MAKE) test-go' python '$(MAKE) test-python CASES=$(CASES)' e2e '$(MAKE) test-e2e CASES=$(CASES)'
 
 test-go: ## the Go tests: analysis, traces, recorder, command line; no torch needed
 	@tools/go-test $$($(GO) list ./... | grep -v '/e2e$$')
@@ -45,7 +45,7 @@ test-python: ## the hook's own tests; PYTHONS="torch1.13 torch2.15-py3.11" names
 	@code=0; for name in $(or $(PYTHONS),here); do \
 		if [ $$name = here ]; then python=$$(tools/find-torch); else python=$$(tools/torch-env $$name); fi || { code=1; continue; }; \
 		echo "hook's tests with $$python"; \
-		$$python shim/python/tests/run.py $(TESTS) || code=1; \
+		$$python shim/python/tests/run.py $(if $(filter often,$(CASES)),--often) $(TESTS) || code=1; \
 	done; exit $$code
 
 test-e2e: build ## whole programs on real torch: what is found, what is left alone, that nothing changes; CASES=often as `make test`
