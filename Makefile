@@ -35,7 +35,9 @@ test test-all:
 	@tools/parts go '$(MAKE) test-go' python '$(MAKE) test-python CASES=$(CASES)' e2e '$(MAKE) test-e2e CASES=$(CASES)'
 
 test-go: ## the Go tests: analysis, traces, recorder, command line; no torch needed
-	@tools/go-test $$($(GO) list ./... | grep -v '/e2e$$')
+	@code=0; tools/go-test $$($(GO) list ./... | grep -v '/e2e$$') || code=1; \
+	echo "the trace's files beside arrow-go's, which has a module of its own"; \
+	cd traces/conformance && ../../tools/go-test ./... || code=1; exit $$code
 
 # Names of tools/torch-env; empty: the one Python that tools/find-torch finds.
 PYTHONS ?=
@@ -79,8 +81,9 @@ bench: build ## what recording costs: loaders, start-up, recorder, a long run
 	@tools/bench bin/dptrace $$(tools/find-torch) $(BENCH)
 
 FUZZTIME ?= 10m
-fuzz: ## fuzz the trace reader and the hook's records, FUZZTIME each (default 10m)
+fuzz: ## fuzz the trace reader, its rows through all rules and forms, and the hook's records, FUZZTIME each (default 10m)
 	$(GO) test -run '^$$' -fuzz '^FuzzReader$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x -parallel 1 ./traces
+	$(GO) test -run '^$$' -fuzz '^FuzzRows$$' -fuzztime $(FUZZTIME) ./analyze
 	$(GO) test -run '^$$' -fuzz '^FuzzDrain$$' -fuzztime $(FUZZTIME) ./probes/hook
 
 $(GOLANGCI):

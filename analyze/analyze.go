@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/dptrace/dptrace/analyze/accept"
+	"github.com/dptrace/dptrace/analyze/account"
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
 	copied "github.com/dptrace/dptrace/analyze/detect/dataset-copied-per-worker"
 	idle "github.com/dptrace/dptrace/analyze/detect/idle-workers"
@@ -58,89 +60,51 @@ var Rules = []detect.Rule{
 	crash.Rule,
 }
 
-// Result is all that a report prints.
+// Result is what was found out about a run: all that a report prints and an
+// exporter writes.
 type Result struct {
+	*account.Account
+
 	Run      *traces.Run
 	Timeline *timeline.Timeline
+	Evidence *collect.Evidence // of the sources of the rules, and of those that were asked for
 	Findings []finding.Finding // the surest first
 	Checks   []finding.Check   // by rule and loader
-	Lost     []Loss
-	Overhead Overhead
-	Tier     Tier
-
-	Processes Processes
 
 	Unused []accept.Entry // of dptrace.toml: they accept nothing that was found
 }
 
-// Run reads a trace once and judges it. What is damaged is left out and noted
-// in run.Problems; an error means that reading could not go on.
-func Run(run *traces.Run) (*Result, error) {
-	builder, ledger := timeline.NewBuilder(), newLedger()
-	facts := map[*detect.Facts]detect.Accumulator{}
-	tables := append(slices.Clone(timeline.Needs), ledgerNeeds...)
-	for _, r := range Rules {
-		for _, f := range kinds(r.Facts) {
-			if facts[f] == nil {
-				facts[f] = f.New()
-				tables = append(tables, f.Needs...)
-			}
-		}
-	}
-	err := run.Each(distinct(tables), func(b traces.Batch) error {
-		if slices.Contains(timeline.Needs, b.Table) {
-			builder.Add(b)
-		}
-		ledger.add(b)
-		for f, a := range facts {
-			if slices.Contains(f.Needs, b.Table) {
-				a.Add(b)
-			}
-		}
-		return nil
-	})
+// Run reads a trace once and lets the rules judge it. Of further sources, those
+// of exporters, the evidence is in the result. What is damaged is left out and
+// noted in run.Problems; an error means that reading could not go on, or that
+// nothing can be told at all.
+func Run(run *traces.Run, rules []detect.Rule, further ...collect.Any) (*Result, error) {
+	evidence, err := collect.Read(run, append(Sources(rules), further...)...)
 	if err != nil {
 		return nil, fmt.Errorf("analyze: %w", err)
 	}
-	r := &Result{Run: run, Timeline: builder.Build(run.Problems), Lost: ledger.lost(run.Problems), Overhead: ledger.overhead(), Tier: ledger.tier()}
-	r.Processes = ledger.processes(r.Timeline)
-	for _, rule := range Rules {
-		findings, checks := rule.Judge(of(facts, rule.Facts), r.Timeline)
-		r.Findings = append(r.Findings, findings...)
-		r.Checks = append(r.Checks, checks...)
+	return Judge(evidence, rules)
+}
+
+// Judge lets rules judge the evidence of their sources.
+func Judge(evidence *collect.Evidence, rules []detect.Rule) (*Result, error) {
+	r := &Result{Run: evidence.Run, Evidence: evidence}
+	evidence.Make()
+	if failed := collect.Guard("the report", func() {
+		r.Timeline, r.Account = collect.Of(evidence, timeline.Source), collect.Of(evidence, account.Source)
+		r.Findings, r.Checks = detect.Judge(rules, r.Timeline, evidence)
+	}); failed != nil {
+		return nil, fmt.Errorf("analyze: %w", failed)
 	}
-	r.fold()
 	slices.SortStableFunc(r.Findings, func(a, b finding.Finding) int { return int(b.Certainty - a.Certainty) })
 	return r, nil
 }
 
-// kinds are the facts that are collected for a rule.
-func kinds(f *detect.Facts) []*detect.Facts {
-	if f.Of != nil {
-		return f.Of
+// Sources of some rules and of every result.
+func Sources(rules []detect.Rule) []collect.Any {
+	sources := []collect.Any{account.Source}
+	for _, r := range rules {
+		sources = append(sources, r.Sources...)
 	}
-	return []*detect.Facts{f}
-}
-
-// of is what was collected for a rule.
-func of(facts map[*detect.Facts]detect.Accumulator, f *detect.Facts) detect.Accumulator {
-	if f.Of == nil {
-		return facts[f]
-	}
-	var joined detect.Joined
-	for _, kind := range f.Of {
-		joined = append(joined, facts[kind])
-	}
-	return joined
-}
-
-// distinct keeps the first of equal names.
-func distinct(names []string) []string {
-	var out []string
-	for _, n := range names {
-		if !slices.Contains(out, n) {
-			out = append(out, n)
-		}
-	}
-	return out
+	return sources
 }

@@ -17,7 +17,7 @@ func TestPrograms(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			run := detecttest.NewRun(t)
 			p.play(run)
-			r, err := analyze.Run(run.Open(t))
+			r, err := analyze.Run(run.Open(t), analyze.Rules)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -74,7 +74,7 @@ func TestEveryFolderIsListed(t *testing.T) {
 	listed := map[string]bool{"detecttest": true}
 	for _, r := range analyze.Rules {
 		listed[r.ID] = true
-		if r.Title == "" || r.Facts == nil || r.Judge == nil {
+		if r.Title == "" || len(r.Sources) == 0 || r.Judge == nil {
 			t.Errorf("%s: a field is missing", r.ID)
 		}
 	}

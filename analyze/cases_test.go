@@ -247,7 +247,7 @@ var programs = []program{
 		Start: func(pass, worker int) []*Gen {
 			return []*Gen{PCG(uint64(apart(pass, worker))), PCG(uint64(apart(pass, worker)))}
 		}}, Train, Train),
-		map[string]string{"workers": "note clean", "epochs": "clean"}},
+		map[string]string{"workers": "note", "epochs": "clean"}},
 	{"one worker", train(Loader{Workers: 1, Slots: []Slot{torchRNG}, Fetch: draw(9), Start: seeded(MT, apart)}, Train, Train),
 		map[string]string{"workers": "cannot-tell one worker", "epochs": "clean"}},
 

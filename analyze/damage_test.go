@@ -56,10 +56,14 @@ func TestDamage(t *testing.T) {
 
 func statuses(t *testing.T, run *traces.Run) map[string]finding.Status {
 	t.Helper()
-	result, err := analyze.Run(run)
+	result, err := analyze.Run(run, analyze.Rules)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return statusesOf(result)
+}
+
+func statusesOf(result *analyze.Result) map[string]finding.Status {
 	m := map[string]finding.Status{}
 	for _, c := range result.Checks {
 		loader := "?"

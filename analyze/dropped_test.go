@@ -2,14 +2,12 @@ package analyze_test
 
 import (
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/dptrace/dptrace/analyze"
-	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/collect"
 	. "github.com/dptrace/dptrace/analyze/detect/detecttest"
 	"github.com/dptrace/dptrace/analyze/finding"
-	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -85,19 +83,11 @@ func (d *dropper) drop(b *traces.Batch, states *uint64) {
 
 func (d *dropper) statuses(t *testing.T, run *traces.Run) map[string]finding.Status {
 	t.Helper()
-	builder, facts := timeline.NewBuilder(), map[*detect.Facts]detect.Accumulator{}
-	for _, rule := range analyze.Rules {
-		if facts[rule.Facts] == nil {
-			facts[rule.Facts] = rule.Facts.New()
-		}
-	}
+	reading := collect.NewReading(analyze.Sources(analyze.Rules)...)
 	var states uint64
-	if err := run.Each(nil, func(b traces.Batch) error {
+	if err := run.Each(reading.Tables(), func(b traces.Batch) error {
 		d.drop(&b, &states)
-		builder.Add(b)
-		for _, a := range facts {
-			a.Add(b)
-		}
+		reading.Add(b)
 		return nil
 	}); err != nil {
 		t.Fatal(err)
@@ -106,16 +96,10 @@ func (d *dropper) statuses(t *testing.T, run *traces.Run) map[string]finding.Sta
 	for proc, n := range d.from {
 		lost = append(lost, traces.Lost{Head: traces.Head{TsNS: 1, Proc: proc}, Source: "hook", Count: n, Reason: "its ring was full"})
 	}
-	builder.Add(traces.Batch{Part: run.Parts[0], Table: "lost", Rows: lost})
-	tl := builder.Build(nil)
-	m := map[string]finding.Status{}
-	for _, rule := range analyze.Rules {
-		_, checks := rule.Judge(facts[rule.Facts], tl)
-		for _, c := range checks {
-			if i := slices.IndexFunc(tl.Loaders, func(l *timeline.Loader) bool { return l.ID == c.Loader }); i >= 0 {
-				m[c.Rule+" "+tl.Loaders[i].At()] = c.Status
-			}
-		}
+	reading.Add(traces.Batch{Part: run.Parts[0], Table: "lost", Rows: lost})
+	result, err := analyze.Judge(reading.Evidence(run), analyze.Rules)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return m
+	return statusesOf(result)
 }

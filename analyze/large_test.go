@@ -26,7 +26,7 @@ func BenchmarkGenerations(b *testing.B) {
 	run := r.Open(b)
 	var peak runtime.MemStats
 	for b.Loop() {
-		result, err := analyze.Run(run)
+		result, err := analyze.Run(run, analyze.Rules)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -39,7 +39,7 @@ func copying(t *testing.T, hosts int, limit int64, kernel bool) *Run {
 // TestMergeMemory: as TestMerge, for the rules about memory.
 func TestMergeMemory(t *testing.T) {
 	run := copying(t, 4, 1<<30, true).Open(t)
-	whole, err := analyze.Run(run)
+	whole, err := analyze.Run(run, analyze.Rules)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestMergeMemory(t *testing.T) {
 // TestHostsApart: what ranks copy on different hosts is not added up. On each
 // it is 4.6 % of the limit.
 func TestHostsApart(t *testing.T) {
-	r, err := analyze.Run(copying(t, 2, 2<<30, true).Open(t))
+	r, err := analyze.Run(copying(t, 2, 2<<30, true).Open(t), analyze.Rules)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,10 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dptrace/dptrace/analyze"
-	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/collect"
 	. "github.com/dptrace/dptrace/analyze/detect/detecttest"
 	"github.com/dptrace/dptrace/analyze/finding"
-	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -20,7 +19,7 @@ import (
 // parts, nor on the order and grouping in which they were merged.
 func TestMerge(t *testing.T) {
 	run := ranksOnHosts(t, 5)
-	whole, err := analyze.Run(run)
+	whole, err := analyze.Run(run, analyze.Rules)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,48 +63,32 @@ func ranksOnHosts(t *testing.T, ranks int) *traces.Run {
 // merged analyses with accumulators for groups of parts, merged in a random
 // tree.
 func merged(t *testing.T, run *traces.Run, order []int, groups int, r *rand.Rand) (findings []finding.Finding, checks []finding.Check) {
-	builders := make([]*timeline.Builder, groups)
-	facts := make([]map[*detect.Facts]detect.Accumulator, groups)
-	for i := range builders {
-		builders[i], facts[i] = timeline.NewBuilder(), map[*detect.Facts]detect.Accumulator{}
-		for _, rule := range analyze.Rules {
-			if facts[i][rule.Facts] == nil {
-				facts[i][rule.Facts] = rule.Facts.New()
-			}
-		}
+	readings := make([]*collect.Reading, groups)
+	for i := range readings {
+		readings[i] = collect.NewReading(analyze.Sources(analyze.Rules)...)
 	}
 	group := map[*traces.Part]int{}
 	for i, n := range order {
 		group[run.Parts[n]] = i % groups
 	}
-	if err := run.Each(nil, func(b traces.Batch) error {
-		g := group[b.Part]
-		builders[g].Add(b)
-		for _, a := range facts[g] {
-			a.Add(b)
-		}
+	if err := run.Each(readings[0].Tables(), func(b traces.Batch) error {
+		readings[group[b.Part]].Add(b)
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
-	for len(builders) > 1 {
-		i := r.IntN(len(builders) - 1)
-		j := i + 1 + r.IntN(len(builders)-i-1)
+	for len(readings) > 1 {
+		i := r.IntN(len(readings) - 1)
+		j := i + 1 + r.IntN(len(readings)-i-1)
 		if r.IntN(2) == 0 {
-			builders[i], builders[j] = builders[j], builders[i]
-			facts[i], facts[j] = facts[j], facts[i]
+			readings[i], readings[j] = readings[j], readings[i]
 		}
-		builders[i].Merge(builders[j])
-		for k := range facts[i] {
-			facts[i][k].Merge(facts[j][k])
-		}
-		builders, facts = slices.Delete(builders, j, j+1), slices.Delete(facts, j, j+1)
+		readings[i].Merge(readings[j])
+		readings = slices.Delete(readings, j, j+1)
 	}
-	tl := builders[0].Build(run.Problems)
-	for _, rule := range analyze.Rules {
-		f, c := rule.Judge(facts[0][rule.Facts], tl)
-		findings, checks = append(findings, f...), append(checks, c...)
+	result, err := analyze.Judge(readings[0].Evidence(run), analyze.Rules)
+	if err != nil {
+		t.Fatal(err)
 	}
-	slices.SortStableFunc(findings, func(a, b finding.Finding) int { return int(b.Certainty - a.Certainty) })
-	return findings, checks
+	return result.Findings, result.Checks
 }

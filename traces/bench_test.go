@@ -18,13 +18,15 @@ func benchFetch(r *rand.Rand, i int) any {
 
 func benchNext(r *rand.Rand, i int) any {
 	ts := int64(i)*400_000 + r.Int63n(50_000)
-	return BatchNext{Head{TsNS: ts, Proc: 1}, 1, 3, uint32(i), int32(i % 8), "ok", ts - r.Int63n(300_000), ts - r.Int63n(90_000), uint64(i), 1, true}
+	return BatchNext{Head{TsNS: ts, Proc: 1}, 1, 3, uint32(i), int32(i % 8), "ok",
+		ts - r.Int63n(300_000), ts - r.Int63n(90_000), uint64(i), 1, true}
 }
 
 func benchState(r *rand.Rand, i int) any {
 	id := make([]byte, 16) // of an MT19937 block: constant for several rows
 	rand.New(rand.NewSource(int64(i / 20))).Read(id)
-	return RngState{Head{TsNS: int64(i)*100_000 + r.Int63n(50_000), Proc: uint32(2 + i%8)}, uint32(1 + i%4), 0, 3, int32(i % 8), uint32(i / 32),
+	return RngState{Head{TsNS: int64(i)*100_000 + r.Int63n(50_000), Proc: uint32(2 + i%8)},
+		uint32(1 + i%4), 0, 3, int32(i % 8), uint32(i / 32),
 		[]string{"before", "after"}[i%2], r.Int63n(625), id, nil, 2_000_000 + r.Int63n(500_000)}
 }
 

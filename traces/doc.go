@@ -6,5 +6,5 @@
 // keeps a zstd encoder for each table (2.3 MB each, measured with arrow-go
 // 18.8), its reader must not see bytes that were not checked, and checking the
 // offsets of strings means decompressing them, after which decoding is a copy.
-// The tests hold both sides against arrow-go.
+// The tests of conformance/ hold both sides against arrow-go.
 package traces

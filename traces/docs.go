@@ -55,15 +55,15 @@ var described = sync.OnceValue(func() []TableInfo {
 })
 
 // comments collects those of the structs in a gofmted file, by struct, and of
-// their columns, by struct and column. What is said of an embedded Head is
-// said of its ts_ns or of its proc.
+// their columns, by struct and column: above the field or behind it. What is said
+// of an embedded Head is said of its ts_ns or of its proc.
 func comments(source string) (structs, columns map[string]string) {
 	structs, columns = map[string]string{}, map[string]string{}
 	var comment []string
 	current := ""
 	for line := range strings.Lines(source) {
 		line = strings.TrimRight(line, "\n")
-		if text, ok := strings.CutPrefix(line, "// "); ok {
+		if text, ok := strings.CutPrefix(strings.TrimPrefix(line, "\t"), "// "); ok {
 			comment = append(comment, text)
 			continue
 		}
@@ -71,7 +71,7 @@ func comments(source string) (structs, columns map[string]string) {
 			current = m[1]
 			structs[current] = strings.Join(comment, " ")
 		} else if m := columnLine.FindStringSubmatch(line); m != nil {
-			columns[current+"."+m[1]] = m[2]
+			columns[current+"."+m[1]] = strings.TrimSpace(strings.Join(append(comment, m[2]), " "))
 		} else if m := embedLine.FindStringSubmatch(line); m != nil {
 			if text, ok := strings.CutPrefix(m[1], "ts_ns: "); ok {
 				columns[current+".ts_ns"] = text

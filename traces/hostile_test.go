@@ -22,7 +22,7 @@ func TestHostileContent(t *testing.T) {
 			if err != nil || tab == nil {
 				return err
 			}
-			tr := &tableReader{table: tab, dec: dec}
+			tr := &tableReader{def: tab, dec: dec}
 			_, err = tr.decode(batch, &stored{schema: s, table: tab}, idxRecord{rows: rows})
 			return err
 		}

@@ -62,18 +62,14 @@ func Rows[T any](r *Run) iter.Seq2[*Part, T] {
 	}
 }
 
-// tableReader reads one table of one part, and keeps account of its rows.
+// tableReader reads one table of one part.
 type tableReader struct {
-	part     *Part
-	table    *table
-	dec      *decoder
-	message  []byte
-	fn       func(Batch) error
-	fnErr    error
-	next     uint64 // number of the row that should come
-	known    uint64 // lost rows since the last good batch, by problems that count theirs
-	open     int    // index of a problem since then that does not; -1: none
-	problems []Problem
+	losses
+	def     *table
+	dec     *decoder
+	message []byte
+	fn      func(Batch) error
+	fnErr   error
 }
 
 func (r *Run) eachOf(p *Part, t *table, fn func(Batch) error) error {
@@ -85,7 +81,7 @@ func (r *Run) eachOf(p *Part, t *table, fn func(Batch) error) error {
 		return fmt.Errorf("read trace: %w", err)
 	}
 	defer dec.close()
-	tr := &tableReader{part: p, table: t, dec: dec, fn: fn, open: -1}
+	tr := &tableReader{losses: losses{part: p, table: t.name}, def: t, dec: dec, fn: fn}
 	for _, files := range p.segments[t.name] {
 		if tr.segment(files); tr.fnErr != nil {
 			break
@@ -94,49 +90,21 @@ func (r *Run) eachOf(p *Part, t *table, fn func(Batch) error) error {
 	if tr.fnErr == nil && p.rows != nil {
 		tr.account(p.rows[t.name])
 	}
-	r.note(tr.problems...)
+	r.note(tr.problems()...)
 	return tr.fnErr
-}
-
-func (tr *tableReader) problem(file string, offset int64, kind ProblemKind, text string, lost int64) {
-	if lost >= 0 {
-		tr.known += uint64(lost)
-	} else if tr.open < 0 {
-		tr.open = len(tr.problems)
-	}
-	tr.problems = append(tr.problems, Problem{tr.part, tr.table.name, file, offset, kind, text, lost})
-}
-
-// account compares the number of the row that comes with the one that should:
-// a difference that no problem explains is one of its own.
-func (tr *tableReader) account(seq uint64) {
-	gap := int64(seq) - int64(tr.next) - int64(tr.known)
-	switch {
-	case gap < 0:
-	case tr.open >= 0:
-		for i := range tr.problems[tr.open:] { // the first stands for all whose share is unknown
-			if p := &tr.problems[tr.open+i]; p.LostRows < 0 {
-				p.LostRows, gap = gap, 0
-			}
-		}
-	case gap > 0:
-		text := fmt.Sprintf("rows %d to %d are not in the trace", tr.next+tr.known, seq-1)
-		tr.problems = append(tr.problems, Problem{tr.part, tr.table.name, "", int64(tr.next), Missing, text, gap})
-	}
-	tr.next, tr.known, tr.open = seq, 0, -1
 }
 
 // segment reads one segment. It returns early only when fn failed.
 func (tr *tableReader) segment(files segmentFiles) {
 	data, idx := files.name+segmentSuffix, files.name+idxSuffix
-	s, problem := openStored(tr.part, tr.table.name, files)
+	s, problem := openStored(tr.part, tr.table, files)
 	if s == nil {
-		tr.problem(problem.Segment, problem.Offset, problem.Kind, problem.Text, problem.LostRows)
+		tr.add(problem.Segment, problem.Offset, problem.Kind, problem.Text, problem.LostRows)
 		return
 	}
 	defer s.close()
-	if s.newer != nil || s.unknown != "" {
-		tr.problem(data, 0, Newer, s.unknown, s.restRows())
+	if s.refused != nil || s.unknown != "" {
+		tr.add(data, 0, Newer, s.unknown, s.restRows())
 		return
 	}
 	after := false // a damaged index record: the next one need not follow on
@@ -146,22 +114,22 @@ func (tr *tableReader) segment(files segmentFiles) {
 		switch {
 		case err == io.EOF:
 			if err := s.tail(); err != nil && !after {
-				tr.problem(data, int64(s.offset), Torn, err.Error(), -1)
+				tr.add(data, int64(s.offset), Torn, err.Error(), -1)
 			}
 			return
 		case err == io.ErrUnexpectedEOF:
-			tr.problem(idx, at, Torn, "the index ends in a record", -1)
+			tr.add(idx, at, Torn, "the index ends in a record", -1)
 			return
 		case err == errIdxDamaged:
 			after = true
-			tr.problem(idx, at, Damaged, err.Error(), -1)
+			tr.add(idx, at, Damaged, err.Error(), -1)
 			continue
 		case err != nil:
-			tr.problem(idx, at, Damaged, err.Error(), -1)
+			tr.add(idx, at, Damaged, err.Error(), -1)
 			return
 		}
 		if rec.offset < s.offset || rec.offset > s.offset && !after {
-			tr.problem(idx, at, Damaged, fmt.Sprintf("message at %d in place of %d", rec.offset, s.offset), -1)
+			tr.add(idx, at, Damaged, fmt.Sprintf("message at %d in place of %d", rec.offset, s.offset), -1)
 			return
 		}
 		after = false
@@ -172,10 +140,10 @@ func (tr *tableReader) segment(files segmentFiles) {
 			if rest >= 0 {
 				rest += int64(rec.rows)
 			}
-			tr.problem(data, int64(rec.offset), Torn, "the file ends before the last rows of its index", rest)
+			tr.add(data, int64(rec.offset), Torn, "the file ends before the last rows of its index", rest)
 			return
 		case err != nil:
-			tr.problem(data, int64(rec.offset), Damaged, err.Error(), int64(rec.rows))
+			tr.add(data, int64(rec.offset), Damaged, err.Error(), int64(rec.rows))
 		}
 		s.offset = rec.end()
 		if tr.fnErr != nil {
@@ -200,7 +168,7 @@ func (tr *tableReader) batch(s *stored, rec idxRecord) error {
 	}
 	tr.account(rec.seq)
 	tr.next += uint64(rec.rows)
-	tr.fnErr = tr.fn(Batch{tr.part, tr.table.name, rows})
+	tr.fnErr = tr.fn(Batch{tr.part, tr.table, rows})
 	return nil
 }
 

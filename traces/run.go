@@ -3,12 +3,15 @@ package traces
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // What Open can say about a path. Damage inside of a trace is no error but a
@@ -17,6 +20,7 @@ var (
 	ErrNotATrace  = errors.New("not a dptrace trace")
 	ErrEmpty      = errors.New("trace is empty: nothing was recorded")
 	ErrNewer      = errors.New("trace was written by a newer dptrace: read it with that one")
+	ErrOlder      = errors.New("trace was written by a dptrace from before the format was published: record the run anew")
 	ErrUnreadable = errors.New("nothing in the trace is readable")
 )
 
@@ -27,13 +31,12 @@ type Run struct {
 	// meets, Each adds what it meets in the tables that it reads; each loss is in
 	// it once, however often it was met.
 	Problems []Problem
-	known    map[problemKey]bool
+	noting   sync.Mutex // of Problems, while parts are read side by side
 }
 
 // Part is what one recorder wrote.
 type Part struct {
 	Name   string // of its folder: <host>-<pid>
-	Dir    string // its folder
 	Trace  string // the NAME.dptrace that it lies in, as given to Open
 	RunID  string // the same in all parts of a run
 	BootID string // parts with the same one share a clock
@@ -42,6 +45,7 @@ type Part struct {
 	// When it was recorded, in nanoseconds since 1970; 0 not known.
 	Started, Ended int64
 
+	files    fs.FS                     // its folder
 	segments map[string][]segmentFiles // by table, in their order
 	rows     map[string]uint64         // of each table, as counted by the writer; nil where it was not sealed
 	clock    int64                     // nanoseconds since 1970 at 0 of the monotonic clock, if Started is known
@@ -57,7 +61,9 @@ const (
 	Missing ProblemKind = "missing" // rows or files that were written are not there
 )
 
-// Problem is one loss, or one thing that this version cannot read.
+// Problem is all of one kind that is wrong with one table of a part, so that a
+// hostile trace has no more of them than one that was cut. Segment, Offset and
+// Text are of the first place.
 type Problem struct {
 	Part     *Part
 	Table    string
@@ -65,7 +71,8 @@ type Problem struct {
 	Offset   int64  // in Segment, bytes
 	Kind     ProblemKind
 	Text     string
-	LostRows int64 // -1: unknown
+	LostRows int64 // at all places; -1: unknown
+	Places   int64 // where it was met
 }
 
 func (p Problem) String() string {
@@ -84,22 +91,25 @@ func (p Problem) String() string {
 	if p.Segment != "" {
 		place = fmt.Sprintf("%s/%s at byte %d", p.Part.Name, p.Segment, p.Offset)
 	}
-	return fmt.Sprintf("%s: %s: %s; %s lost", place, p.Kind, p.Text, lost)
+	more := ""
+	if p.Places > 1 {
+		more = fmt.Sprintf(", and at %d more places", p.Places-1)
+	}
+	return fmt.Sprintf("%s: %s: %s%s; %s lost", place, p.Kind, p.Text, more, lost)
 }
 
-type problemKey struct {
-	part           *Part
-	table, segment string
-	offset         int64
-	kind           ProblemKind
-}
-
+// note adds problems. Of one that is known already, as of a table that was read
+// before, the account of the reading that went further stays.
 func (r *Run) note(problems ...Problem) {
+	r.noting.Lock()
+	defer r.noting.Unlock()
 	for _, p := range problems {
-		key := problemKey{p.Part, p.Table, p.Segment, p.Offset, p.Kind}
-		if !r.known[key] {
-			r.known[key] = true
+		i := slices.IndexFunc(r.Problems, func(q Problem) bool { return q.Part == p.Part && q.Table == p.Table && q.Kind == p.Kind })
+		switch {
+		case i < 0:
 			r.Problems = append(r.Problems, p)
+		case p.Places > r.Problems[i].Places || p.Places == r.Problems[i].Places && p.LostRows > r.Problems[i].LostRows:
+			r.Problems[i] = p
 		}
 	}
 }
@@ -112,21 +122,41 @@ type segmentFiles struct {
 }
 
 // Open opens the folders NAME.dptrace as one run; a part that lies in two of
-// them counts once. Errors wrap ErrNotATrace, ErrEmpty, ErrNewer, ErrUnreadable,
-// or what the file system says. Of several folders those that are empty or
-// unreadable are parts that were cut, unless all are.
+// them counts once. Errors wrap ErrNotATrace, ErrEmpty, ErrNewer, ErrOlder,
+// ErrUnreadable, or what the file system says. Of several folders those that are
+// empty or unreadable are parts that were cut, unless all are.
 func Open(paths ...string) (*Run, error) {
+	return open(paths, func(path string) (fs.FS, error) {
+		info, err := os.Stat(path)
+		if err == nil && !info.IsDir() {
+			err = fmt.Errorf("a file, not a folder: %w", ErrNotATrace)
+		}
+		return os.DirFS(path), err
+	})
+}
+
+// OpenFS is Open for folders of a file system: of an archive, say. "." is the
+// file system itself.
+func OpenFS(fsys fs.FS, names ...string) (*Run, error) {
+	return open(names, func(name string) (fs.FS, error) { return fs.Sub(fsys, name) })
+}
+
+func open(paths []string, folder func(path string) (fs.FS, error)) (*Run, error) {
 	if len(paths) == 0 {
 		return nil, fmt.Errorf("open trace: no path: %w", ErrNotATrace)
 	}
-	r := &Run{known: map[problemKey]bool{}}
+	r := &Run{}
 	var bad error
 	var blank []*Part
 	for _, path := range paths {
-		switch err := r.open(path); {
+		trace, err := folder(path)
+		if err == nil {
+			err = r.open(path, trace)
+		}
+		switch {
 		case errors.Is(err, ErrEmpty) || errors.Is(err, ErrUnreadable):
 			bad = fmt.Errorf("open trace %s: %w", path, err)
-			blank = append(blank, &Part{Name: filepath.Base(filepath.Clean(path)), Dir: path, Trace: path})
+			blank = append(blank, &Part{Name: filepath.Base(filepath.Clean(path)), Trace: path})
 		case err != nil:
 			return nil, fmt.Errorf("open trace %s: %w", path, err)
 		}
@@ -139,26 +169,19 @@ func Open(paths ...string) (*Run, error) {
 	return r, nil
 }
 
-func (r *Run) open(path string) error {
-	info, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
-	if !info.IsDir() {
-		return fmt.Errorf("a file, not a folder: %w", ErrNotATrace)
-	}
-	entries, err := os.ReadDir(path)
+func (r *Run) open(name string, trace fs.FS) error {
+	entries, err := fs.ReadDir(trace, ".")
 	if err != nil {
 		return err
 	}
 	var parts []*Part
 	foreign := false
 	for _, e := range entries {
-		if !e.IsDir() {
+		if !isPart(e) {
 			foreign = true
 			continue
 		}
-		p, err := newPart(path, e.Name())
+		p, err := newPart(name, trace, e.Name())
 		if err != nil {
 			return err
 		}
@@ -167,7 +190,7 @@ func (r *Run) open(path string) error {
 		}
 	}
 	if len(parts) == 0 {
-		if foreign && filepath.Ext(filepath.Clean(path)) != ".dptrace" {
+		if foreign && filepath.Ext(filepath.Clean(name)) != ".dptrace" {
 			return fmt.Errorf("no part of a trace in it: %w", ErrNotATrace)
 		}
 		return ErrEmpty
@@ -176,7 +199,7 @@ func (r *Run) open(path string) error {
 	readable := false
 	for _, p := range parts {
 		ok, err := r.openPart(p)
-		if errors.Is(err, ErrNewer) {
+		if errors.Is(err, ErrNewer) || errors.Is(err, ErrOlder) {
 			return err
 		}
 		if err != nil {
@@ -191,10 +214,16 @@ func (r *Run) open(path string) error {
 	return nil
 }
 
+func isPart(e fs.DirEntry) bool { return e.IsDir() && fs.ValidPath(e.Name()) }
+
 // newPart lists the segments of a part; nil where there are none.
-func newPart(trace, name string) (*Part, error) {
-	p := &Part{Name: name, Trace: trace, Dir: filepath.Join(trace, name), segments: map[string][]segmentFiles{}}
-	entries, err := os.ReadDir(p.Dir)
+func newPart(name string, trace fs.FS, part string) (*Part, error) {
+	files, err := fs.Sub(trace, part)
+	if err != nil {
+		return nil, err
+	}
+	p := &Part{Name: part, Trace: name, files: files, segments: map[string][]segmentFiles{}}
+	entries, err := fs.ReadDir(files, ".")
 	if err != nil {
 		return nil, err
 	}
@@ -227,34 +256,36 @@ func parseSegmentName(file string) (table string, number int, suffix string, ok 
 	suffix = filepath.Ext(file)
 	table, digits, _ := strings.Cut(strings.TrimSuffix(file, suffix), ".")
 	number, err := strconv.Atoi(digits)
-	ok = err == nil && table != "" && file == segmentName(table, number)+suffix &&
+	ok = err == nil && table != "" && fs.ValidPath(file) && file == segmentName(table, number)+suffix &&
 		(suffix == segmentSuffix || suffix == idxSuffix)
 	return table, number, suffix, ok
 }
 
 // openPart reads the schemas and what the meta table says of the whole part.
-// ok: at least one segment is readable; err: why the last unreadable one is
-// not, or ErrNewer.
+// ok reports whether at least one segment is readable; err says why the last
+// unreadable one is not, or is ErrNewer or ErrOlder.
 func (r *Run) openPart(p *Part) (ok bool, err error) {
 	for _, table := range slices.Sorted(maps.Keys(p.segments)) {
+		unknown := losses{part: p, table: table}
 		for _, files := range p.segments[table] {
 			s, problem := openStored(p, table, files)
 			if s == nil {
 				err = errors.New(problem.Text)
 				continue
 			}
-			if s.newer == nil && s.table == nil && tableOfName[table] == nil { // no Each will meet it
-				r.note(Problem{p, table, files.name + segmentSuffix, 0, Newer, s.unknown, s.restRows()})
+			if s.refused == nil && s.table == nil && tableOfName[table] == nil { // no Each will meet it
+				unknown.add(files.name+segmentSuffix, 0, Newer, s.unknown, s.restRows())
 			}
 			s.close()
-			if s.newer != nil {
-				return false, fmt.Errorf("%s: %w", filepath.Join(p.Dir, files.name+segmentSuffix), s.newer)
+			if s.refused != nil {
+				return false, fmt.Errorf("%s: %w", path.Join(p.Name, files.name+segmentSuffix), s.refused)
 			}
 			ok = true
 			if s.schema != nil && p.RunID == "" && p.BootID == "" {
 				p.RunID, p.BootID = s.schema.meta["dptrace.run_id"], s.schema.meta["dptrace.boot_id"]
 			}
 		}
+		r.note(unknown.problems()...)
 	}
 	if !ok {
 		return false, err

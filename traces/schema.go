@@ -9,7 +9,12 @@ import (
 )
 
 // SchemaVersion goes up only when an old reader would misread a new trace.
-const SchemaVersion = 1
+const SchemaVersion = 2
+
+// firstVersion is the oldest that is read. Version 1 was never published: it has
+// other names for the columns dataset_class, exit_code, si_code and fetch, which
+// would be read as zeros.
+const firstVersion = 2
 
 // columnKind is how the values of a column are stored.
 type columnKind uint8
@@ -102,6 +107,9 @@ func index[K comparable](key func(*table) K) map[K]*table {
 
 func define[T any]() *table {
 	typ := reflect.TypeFor[T]()
+	if typ.Kind() != reflect.Struct || typ.NumField() == 0 || typ.Field(0).Type != reflect.TypeFor[Head]() {
+		panic(fmt.Sprintf("traces: %v does not begin with Head", typ)) // at init, as in kindOf; Writer.append relies on it
+	}
 	t := &table{name: snake(typ.Name()), typ: typ, byName: map[string]int{}}
 	t.rows = func(n int) (any, unsafe.Pointer) {
 		s := make([]T, n)

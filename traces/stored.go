@@ -6,21 +6,24 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"os"
-	"path/filepath"
+	"io/fs"
 )
 
-// stored is a segment on disk that is being read.
+// stored is a segment that is being read.
 type stored struct {
-	data   *os.File
-	idx    *bufio.Reader
-	close_ []io.Closer
-	index  int64 // bytes read of idx
-	offset uint64
-	schema *storedSchema
-	table  *table
+	data    fs.File
+	seen    uint64      // bytes that data is known to have
+	bytes   io.ReaderAt // of data
+	idx     *bufio.Reader
+	close_  []io.Closer
+	record  [idxSize]byte
+	index   int64  // bytes read of idx
+	damaged uint64 // records among them
+	offset  uint64
+	schema  *storedSchema
+	table   *table
 	// Why the segment is to be skipped although its bytes are right.
-	newer   error  // its schema version
+	refused error  // its schema version
 	unknown string // its table, or the type of one of its columns
 }
 
@@ -37,10 +40,10 @@ func openStored(p *Part, table string, files segmentFiles) (*stored, *Problem) {
 	problem := func(suffix string, kind ProblemKind, text string) (*stored, *Problem) {
 		lost := s.restRows()
 		s.close()
-		return nil, &Problem{p, table, files.name + suffix, 0, kind, text, lost}
+		return nil, &Problem{p, table, files.name + suffix, 0, kind, text, lost, 1}
 	}
 	if files.idx {
-		f, err := os.Open(filepath.Join(p.Dir, files.name+idxSuffix))
+		f, err := p.files.Open(files.name + idxSuffix)
 		if err != nil {
 			return problem(idxSuffix, Damaged, err.Error())
 		}
@@ -52,11 +55,11 @@ func openStored(p *Part, table string, files segmentFiles) (*stored, *Problem) {
 		_, _ = s.next() // the schema's record, which counts no rows
 		return problem(segmentSuffix, Missing, "only its index is there")
 	}
-	f, err := os.Open(filepath.Join(p.Dir, files.name+segmentSuffix))
+	f, err := p.files.Open(files.name + segmentSuffix)
 	if err != nil {
 		return problem(segmentSuffix, Damaged, err.Error())
 	}
-	s.data, s.close_ = f, append(s.close_, f)
+	s.data, s.bytes, s.close_ = f, readerAt(f), append(s.close_, f)
 
 	r, err := s.next()
 	switch {
@@ -76,8 +79,8 @@ func openStored(p *Part, table string, files segmentFiles) (*stored, *Problem) {
 		s.schema, s.table, err = parseSchema(message)
 	}
 	switch {
-	case errors.Is(err, ErrNewer):
-		s.newer = err
+	case errors.Is(err, ErrNewer) || errors.Is(err, ErrOlder):
+		s.refused, s.unknown = err, err.Error()
 	case errors.Is(err, errUnknownType):
 		s.unknown = err.Error()
 	case err != nil:
@@ -106,18 +109,24 @@ func (s *stored) restRows() (n int64) {
 	return -1
 }
 
-var errIdxDamaged = errors.New("an index record does not match its checksum")
+var (
+	errIdxDamaged = errors.New("an index record does not match its checksum")
+	errIdxEndless = errors.New("more index records are damaged than the stream has room for messages")
+)
 
 // next reads an index record. io.EOF: there is none left; io.ErrUnexpectedEOF:
 // a part of one; errIdxDamaged: its contents are not to be used.
 func (s *stored) next() (idxRecord, error) {
-	var b [idxSize]byte
-	if _, err := io.ReadFull(s.idx, b[:]); err != nil {
+	if _, err := io.ReadFull(s.idx, s.record[:]); err != nil {
 		return idxRecord{}, err
 	}
 	s.index += idxSize
-	r, ok := parseIdx(b[:])
+	r, ok := parseIdx(s.record[:])
 	if !ok {
+		// A sparse index is read no further than the stream can explain it.
+		if s.damaged++; !s.holds(s.damaged * minMessageBytes) {
+			return idxRecord{}, errIdxEndless
+		}
 		return idxRecord{}, errIdxDamaged
 	}
 	return r, nil
@@ -132,14 +141,14 @@ func (s *stored) message(r idxRecord, buf []byte) ([]byte, error) {
 	}
 	// The file's size is asked for first: a hostile index must not make buf
 	// bigger than what is there.
-	if size := s.size(); r.offset > size || uint64(r.length) > size-r.offset {
+	if !s.holds(r.end()) {
 		return nil, errTorn
 	}
 	if cap(buf) < int(r.length) {
 		buf = make([]byte, r.length)
 	}
 	buf = buf[:r.length]
-	if _, err := s.data.ReadAt(buf, int64(r.offset)); err != nil {
+	if _, err := s.bytes.ReadAt(buf, int64(r.offset)); err != nil {
 		return nil, err
 	}
 	s.offset = r.end()
@@ -147,6 +156,14 @@ func (s *stored) message(r idxRecord, buf []byte) ([]byte, error) {
 		return nil, errors.New("the bytes do not match their checksum")
 	}
 	return buf, nil
+}
+
+// holds reports whether the data file has so many bytes.
+func (s *stored) holds(n uint64) bool {
+	if n > s.seen && s.data != nil {
+		s.seen = s.size()
+	}
+	return n <= s.seen
 }
 
 // size of the data file, 0 where it cannot be told.
@@ -167,7 +184,7 @@ func (s *stored) tail() error {
 	}
 	var b [8]byte
 	if size-s.offset == uint64(len(b)) {
-		if _, err := s.data.ReadAt(b[:], int64(s.offset)); err == nil && string(b[:]) == string(endMark) {
+		if _, err := s.bytes.ReadAt(b[:], int64(s.offset)); err == nil && string(b[:]) == string(endMark) {
 			return nil
 		}
 	}

@@ -28,25 +28,28 @@ type Process struct {
 	Ppid       int32  `col:"ppid"`        // at the time of the row
 	StartTicks uint64 `col:"start_ticks"` // field 22 of /proc/PID/stat; (boot id, pid, start_ticks) is unique
 	Kind       string `col:"kind"`        // target (what record started), python, worker, other
-	Hook       string `col:"hook"`        // on, idle (a Python that has not imported torch, as far as is known), off (a Python in which the hook could not load), none (no Python)
-	Cmdline    string `col:"cmdline"`     // arguments joined by spaces, at most 4096 bytes
-	Exe        string `col:"exe"`         // path of the program
-	Cwd        string `col:"cwd"`         // working directory
-	Python     string `col:"python"`      // version
-	Torch      string `col:"torch"`       // version; "" not imported
-	Numpy      string `col:"numpy"`       // version; "" not imported
-	Rank       int32  `col:"rank"`        // of torch.distributed's environment; -1 unknown
-	LocalRank  int32  `col:"local_rank"`  // on its node; -1 unknown
-	WorldSize  int32  `col:"world_size"`  // ranks of the run; 0 unknown
-	Note       string `col:"note"`        // why there is no hook, why it stopped
+	// on, idle (a Python that has not imported torch, as far as is known), off (a Python in which the hook could not
+	// load), none (no Python)
+	Hook      string `col:"hook"`
+	Cmdline   string `col:"cmdline"`    // arguments joined by spaces, at most 4096 bytes
+	Exe       string `col:"exe"`        // path of the program
+	Cwd       string `col:"cwd"`        // working directory
+	Python    string `col:"python"`     // version
+	Torch     string `col:"torch"`      // version; "" not imported
+	Numpy     string `col:"numpy"`      // version; "" not imported
+	Rank      int32  `col:"rank"`       // of torch.distributed's environment; -1 unknown
+	LocalRank int32  `col:"local_rank"` // on its node; -1 unknown
+	WorldSize int32  `col:"world_size"` // ranks of the run; 0 unknown
+	Note      string `col:"note"`       // why there is no hook, why it stopped
 }
 
 // Exit is the end of a process.
 type Exit struct {
 	Head
-	ExitCode int32  `col:"code"`   // exit code; -1 when a signal ended it or nobody knows
-	Signal   int32  `col:"signal"` // 0: none
-	Source   string `col:"source"` // kernel (its tracepoint), wait (our child), exitcode (Process.exitcode in its parent), gone (vanished from /proc)
+	ExitCode int32 `col:"exit_code"` // exit code; -1 when a signal ended it or nobody knows
+	Signal   int32 `col:"signal"`    // 0: none
+	// kernel (its tracepoint), wait (our child), exitcode (Process.exitcode in its parent), gone (vanished from /proc)
+	Source string `col:"source"`
 }
 
 // Loader is one DataLoader object.
@@ -54,7 +57,7 @@ type Loader struct {
 	Head
 	Loader          uint32 `col:"loader"`           // from 1 in its process
 	Class           string `col:"class"`            // qualified names
-	DatasetClass    string `col:"dataset"`          // class
+	DatasetClass    string `col:"dataset_class"`    // class
 	Iterable        bool   `col:"iterable"`         // an IterableDataset
 	Length          int64  `col:"length"`           // samples; -1 unknown (the hook calls no user code)
 	BatchSize       int32  `col:"batch_size"`       // -1: none
@@ -74,17 +77,24 @@ type Loader struct {
 	Generator       bool   `col:"generator"`        // DataLoader(generator=...) was given
 	Collate         string `col:"collate"`          // qualified name of collate_fn
 	WorkerInit      string `col:"worker_init"`      // "" none
-	File            string `col:"file"`             // where DataLoader(...) was called, outside torch and the libraries that make loaders for a program (Lightning, accelerate, WebDataset and such)
-	Line            int32  `col:"line"`             // in File
-	Stack           string `col:"stack"`            // up to 8 callers "file:line", innermost first, joined by \n
-	DatasetID       uint32 `col:"dataset_id"`       // Dataset.Dataset of the same process; 0: of an older trace, or put together of others: batch_put.ids names the samples
-	SamplerID       uint32 `col:"sampler_id"`       // from 1 in its process: the object whose class is Sampler; 0 not known
-	Samplers        string `col:"samplers"`         // classes from the batch sampler inwards, each with its nearest base of torch's or torchdata's if it is not of theirs: "accelerate.data_loader.BatchSamplerShard(torch.utils.data.sampler.BatchSampler) > ..."
-	Shuffle         string `col:"shuffle"`          // of a distributed sampler: yes, no; "" no such attribute
-	Replacement     string `col:"replacement"`      // of a sampler: yes, no; "" no such attribute
-	SamplerTotal    int64  `col:"sampler_total"`    // total_size of a distributed sampler: samples of all ranks, padding included; 0 not known
-	Batched         string `col:"batched"`          // a fetch is of a list of samples: yes; of one (batch_size=None): no; "" of an older trace
-	LenAsked        int64  `col:"len_asked"`        // what len() of an IterableDataset gave when the program asked for the loader's; 0: it did not
+	// where DataLoader(...) was called, outside torch and the libraries that make loaders for a program (Lightning,
+	// accelerate, WebDataset and such)
+	File  string `col:"file"`
+	Line  int32  `col:"line"`  // in File
+	Stack string `col:"stack"` // up to 8 callers "file:line", innermost first, joined by \n
+	// Dataset.Dataset of the same process; 0: of an older trace, or put together of others: batch_put.ids names the
+	// samples
+	DatasetID uint32 `col:"dataset_id"`
+	SamplerID uint32 `col:"sampler_id"` // from 1 in its process: the object whose class is Sampler; 0 not known
+	// classes from the batch sampler inwards, each with its nearest base of torch's or torchdata's if it is not of theirs:
+	// "accelerate.data_loader.BatchSamplerShard(torch.utils.data.sampler.BatchSampler) > ..."
+	Samplers     string `col:"samplers"`
+	Shuffle      string `col:"shuffle"`       // of a distributed sampler: yes, no; "" no such attribute
+	Replacement  string `col:"replacement"`   // of a sampler: yes, no; "" no such attribute
+	SamplerTotal int64  `col:"sampler_total"` // total_size of a distributed sampler: samples of all ranks, padding included; 0 not known
+	Batched      string `col:"batched"`       // a fetch is of a list of samples: yes; of one (batch_size=None): no; "" of an older trace
+	// what len() of an IterableDataset gave when the program asked for the loader's; 0: it did not
+	LenAsked int64 `col:"len_asked"`
 }
 
 // Pass is the begin or end of one iteration of a loader.
@@ -102,17 +112,19 @@ type Pass struct {
 
 // Worker is the begin, readiness or end of one worker process or thread.
 type Worker struct {
-	Head                // begin, exit: the parent; ready, end: the worker itself
-	Loader       uint32 `col:"loader"`        // 0 in ready and end: the worker does not know
-	Pass         uint32 `col:"pass"`          // the pass that started it
-	Worker       int32  `col:"worker"`        // number in its pass, from 0
-	Pid          int32  `col:"pid"`           // 0 unknown
-	Phase        string `col:"phase"`         // begin, ready, end, exit
-	Seed         int64  `col:"seed"`          // torch.initial_seed() in the worker, at ready
-	ExitCode     int32  `col:"exitcode"`      // multiprocessing's: -N for signal N; at exit
-	PickledBytes int64  `col:"pickled_bytes"` // its arguments, the dataset among them, as spawn and forkserver pickle them; at begin; 0: nothing was, or not known
-	PickleNS     int64  `col:"pickle_ns"`     // how long that took in the parent
-	Asked        string `col:"asked"`         // at exit: yes (it ended after its parent had begun to shut the workers down), no (before), "" not known
+	Head            // begin, exit: the parent; ready, end: the worker itself
+	Loader   uint32 `col:"loader"`    // 0 in ready and end: the worker does not know
+	Pass     uint32 `col:"pass"`      // the pass that started it
+	Worker   int32  `col:"worker"`    // number in its pass, from 0
+	Pid      int32  `col:"pid"`       // 0 unknown
+	Phase    string `col:"phase"`     // begin, ready, end, exit
+	Seed     int64  `col:"seed"`      // torch.initial_seed() in the worker, at ready
+	ExitCode int32  `col:"exit_code"` // multiprocessing's: -N for signal N; at exit
+	// its arguments, the dataset among them, as spawn and forkserver pickle them; at begin; 0: nothing was, or not known
+	PickledBytes int64 `col:"pickled_bytes"`
+	PickleNS     int64 `col:"pickle_ns"` // how long that took in the parent
+	// at exit: yes (it ended after its parent had begun to shut the workers down), no (before), "" not known
+	Asked string `col:"asked"`
 }
 
 // BatchPut is a list of sample indices handed to a worker. Long lists take
@@ -127,11 +139,13 @@ type BatchPut struct {
 	First   uint32  `col:"first"`   // position of Indices[0] in the batch
 	Indices []int64 `col:"indices"` // of samples in the dataset
 	Keys    string  `col:"keys"`    // instead of Indices where they are no integers: at most 256 bytes
-	IDs     []int64 `col:"ids"`     // of the same samples in the datasets that the loader's is put together of (torch's Subset and ConcatDataset): Dataset.Dataset << 40 | index there; empty: Loader.DatasetID << 40 | Indices
+	// of the same samples in the datasets that the loader's is put together of (torch's Subset and ConcatDataset):
+	// Dataset.Dataset << 40 | index there; empty: Loader.DatasetID << 40 | Indices
+	IDs []int64 `col:"ids"`
 }
 
-// BatchFetch is one fetch: a window of a worker, or of the main process
-// (worker -1) without workers. In a worker Loader is 0 and Pass counts the
+// BatchFetch is one fetch: of a worker, or of the main process (worker -1)
+// without workers. In a worker Loader is 0 and Pass counts the
 // passes of this worker process; Worker.Pass of its begin row is to be added.
 type BatchFetch struct {
 	Head             // ts_ns: fetch begins
@@ -139,7 +153,7 @@ type BatchFetch struct {
 	Pass      uint32 `col:"pass"`       // Pass.Pass, or as said above
 	Worker    int32  `col:"worker"`     // number in its pass; -1 the main process
 	Batch     uint32 `col:"batch"`      // BatchPut.Batch
-	Fetch     uint32 `col:"window"`     // number of the fetch in this pass of this worker, from 0
+	Fetch     uint32 `col:"fetch"`      // number of the fetch in this pass of this worker, from 0
 	WaitNS    int64  `col:"wait_ns"`    // for an index, before the fetch
 	FetchNS   int64  `col:"fetch_ns"`   // dataset and transforms, without collate
 	CollateNS int64  `col:"collate_ns"` // collate function
@@ -183,12 +197,17 @@ type RngState struct {
 	Loader uint32 `col:"loader"` // as in BatchFetch
 	Pass   uint32 `col:"pass"`   // as in BatchFetch
 	Worker int32  `col:"worker"` // as in BatchFetch
-	Fetch  uint32 `col:"window"` // the fetch that it belongs to
-	When   string `col:"when"`   // begin (fetcher made, after worker_init_fn), found (first sight of a generator found after a fetch), before (entering a fetch, if changed since the last row), after (leaving it), fork, task, end (of children that are no DataLoader workers)
-	Pos    int64  `col:"pos"`    // MT19937: words of the block already used, 0..624; else 0
-	ID     []byte `col:"id"`     // MT19937: words 1..4 of the key, little endian, 16 bytes; else empty
-	Raw    []byte `col:"raw"`    // the whole state (FORMAT.md, "Generator states"); MT19937: only in the first row of a block, and not in before and after rows of windows from 1 on
-	DurNS  int64  `col:"dur_ns"` // time since the row before it in this slot, or of the fetch: bounds how much can have been drawn
+	Fetch  uint32 `col:"fetch"`  // the fetch that it belongs to
+	// begin (fetcher made, after worker_init_fn), found (first sight of a generator found after a fetch), before (entering
+	// a fetch, if changed since the last row), after (leaving it), fork, task, end (of children that are no DataLoader
+	// workers)
+	When string `col:"when"`
+	Pos  int64  `col:"pos"` // MT19937: words of the block already used, 0..624; else 0
+	ID   []byte `col:"id"`  // MT19937: words 1..4 of the key, little endian, 16 bytes; else empty
+	// the whole state (FORMAT.md, "Generator states"); MT19937: only in the first row of a block, and not in before and
+	// after rows of fetches from 1 on
+	Raw   []byte `col:"raw"`
+	DurNS int64  `col:"dur_ns"` // time since the row before it in this slot, or of the fetch: bounds how much can have been drawn
 }
 
 // Dataset is a dataset that samples come from: of a loader, or inside of torch's
@@ -208,10 +227,12 @@ type Dataset struct {
 // seen. Of runs of several ranks: scalars and containers of the dataset, once.
 type Attribute struct {
 	Head
-	Loader    uint32 `col:"loader"`    // as in BatchFetch
-	Pass      uint32 `col:"pass"`      // as in BatchFetch
-	Worker    int32  `col:"worker"`    // number in its pass; -1 the main process
-	When      string `col:"when"`      // iter (the parent, as a pass begins), fetch (a worker, before its first fetch of the pass), rank (the parent, at the first pass of a run of several ranks)
+	Loader uint32 `col:"loader"` // as in BatchFetch
+	Pass   uint32 `col:"pass"`   // as in BatchFetch
+	Worker int32  `col:"worker"` // number in its pass; -1 the main process
+	// iter (the parent, as a pass begins), fetch (a worker, before its first fetch of the pass), rank (the parent, at the
+	// first pass of a run of several ranks)
+	When      string `col:"when"`
 	Dataset   uint32 `col:"dataset"`   // at rank: Dataset.Dataset; else 0
 	Path      string `col:"path"`      // as the program names it: dataset.epoch
 	Class     string `col:"class"`     // of the value; "" (iter, fetch): there is no such scalar or function any more
@@ -235,12 +256,18 @@ type Digest struct {
 	Pass      uint32  `col:"pass"`      // as in BatchFetch
 	Worker    int32   `col:"worker"`    // as in BatchFetch
 	Batch     uint32  `col:"batch"`     // as in BatchFetch
-	Fetch     uint32  `col:"window"`    // as in BatchFetch
+	Fetch     uint32  `col:"fetch"`     // as in BatchFetch
 	Positions []int64 `col:"positions"` // of each sample among those of its worker in this pass, from 0
 	Indices   []int64 `col:"indices"`   // in the dataset; empty: an IterableDataset, or keys that are no integers
-	Kinds     []byte  `col:"kinds"`     // of each sample: 1 all of its content went into Contents, 2 chunks of it, +4 there is next to nothing in it (all bytes equal), +8 Metas is of strings too, +16 Metas is of integers only, +32 some of it could not be read and is left out, +64 it is the sample before it in the fetch, of the index before, but for some rows at the beginning of an array and others at its end: windows of one series (looked for in the first 32 samples of a worker and pass)
-	Contents  []byte  `col:"contents"`  // of each sample: BLAKE2b-128
-	Metas     []byte  `col:"metas"`     // of each sample: BLAKE2b-128 of its strings and integers alone, which augmentation leaves as they are; zeros: it has none
+	// of each sample: 1 all of its content went into Contents, 2 chunks of it, +4 there is next to nothing in it (all
+	// bytes equal), +8 Metas is of strings too, +16 Metas is of integers only, +32 some of it could not be read and is
+	// left out, +64 it is the sample before it in the fetch, of the index before, but for some rows at the beginning of an
+	// array and others at its end: windows of one series (looked for in the first 32 samples of a worker and pass)
+	Kinds    []byte `col:"kinds"`
+	Contents []byte `col:"contents"` // of each sample: BLAKE2b-128
+	// of each sample: BLAKE2b-128 of its strings and integers alone, which augmentation leaves as they are; zeros: it has
+	// none
+	Metas []byte `col:"metas"`
 }
 
 // Leftover is samples of an IterableDataset that a worker had taken when it
@@ -297,8 +324,14 @@ type Exception struct {
 // Dist is what torch.distributed was seen to do in a process.
 type Dist struct {
 	Head
-	Op      string  `col:"op"`      // ddp, fsdp; group (the program made a process group of its own that this rank is in), mesh (it made a DeviceMesh), mesh_dim (this rank's group along one dimension of a mesh), join (a Join context was entered; no ranks), init (the default process group is up), reduce (gradients were reduced by hand, seen at the optimizer's step), exchange (the program exchanged something else itself)
-	Class   string  `col:"class"`   // of the wrapped model; names of the mesh's dimensions, joined by commas; of exchange: objects, or the function of torch.distributed
+	// ddp, fsdp; group (the program made a process group of its own that this rank is in), mesh (it made a DeviceMesh),
+	// mesh_dim (this rank's group along one dimension of a mesh), join (a Join context was entered; no ranks), init (the
+	// default process group is up), reduce (gradients were reduced by hand, seen at the optimizer's step), exchange (the
+	// program exchanged something else itself)
+	Op string `col:"op"`
+	// of the wrapped model; names of the mesh's dimensions, joined by commas; of exchange: objects, or the function of
+	// torch.distributed
+	Class   string  `col:"class"`
 	Backend string  `col:"backend"` // nccl, gloo and so on
 	Ranks   []int64 `col:"ranks"`   // global ranks: whose gradients are reduced together (ddp, fsdp, reduce), of the group, of the mesh
 }
@@ -323,12 +356,14 @@ type Memory struct {
 // with the tightest limit from the target's own upwards (of the own one, with
 // limit 0, if none has a limit below the machine's memory), and of the machine.
 type Limit struct {
-	Head            // proc: 0
-	Scope    string `col:"scope"`     // cgroup, host
-	Path     string `col:"path"`      // of the control group, in its hierarchy
-	Limit    int64  `col:"limit"`     // bytes; 0: none of its own
-	Usage    int64  `col:"usage"`     // bytes; host: all but what is available without swapping
-	OomKills int64  `col:"oom_kills"` // processes that the out-of-memory killer has ended so far, in the group or (host) on the machine, control groups included; -1 not known
+	Head         // proc: 0
+	Scope string `col:"scope"` // cgroup, host
+	Path  string `col:"path"`  // of the control group, in its hierarchy
+	Limit int64  `col:"limit"` // bytes; 0: none of its own
+	Usage int64  `col:"usage"` // bytes; host: all but what is available without swapping
+	// processes that the out-of-memory killer has ended so far, in the group or (host) on the machine, control groups
+	// included; -1 not known
+	OomKills int64 `col:"oom_kills"`
 }
 
 // Signal is a signal that was sent to a process of the run (kernel tier).
@@ -337,7 +372,7 @@ type Limit struct {
 type Signal struct {
 	Head                  // proc: to whom
 	Signal         int32  `col:"signal"`          // number
-	SiCode         int32  `col:"code"`            // si_code: 0 kill(2), -6 tgkill(2), 128 the kernel, 1 and more: a fault
+	SiCode         int32  `col:"si_code"`         // si_code: 0 kill(2), -6 tgkill(2), 128 the kernel, 1 and more: a fault
 	SenderPid      int32  `col:"sender_pid"`      // 0: the kernel, or a process outside of the recorder's pid namespace
 	SenderComm     string `col:"sender_comm"`     // its name, at most 15 bytes; "" the kernel
 	SenderCmdline  string `col:"sender_cmdline"`  // if it was still there to be asked
@@ -360,12 +395,15 @@ type Oom struct {
 // count from the fork on; there is a row for each kind of mapping.
 type Cow struct {
 	Head
-	Mapping string  `col:"mapping"` // heap, anon, stack, file (private, of a file), shm (no copy: shared), new (was not there at the fork), unknown, parent (faults of a process that has forked itself: what was copied and what was only write-protected cannot be told apart; no blocks)
-	User    uint64  `col:"user"`    // pages written to by the program
-	Kernel  uint64  `col:"kernel"`  // pages written to by system calls
-	Blocks  []int64 `col:"blocks"`  // 2 MiB blocks (address / 2^21) whose count has changed since the row before
-	Pages   []int64 `col:"pages"`   // of each block, user and kernel together
-	Final   bool    `col:"final"`   // the process has ended
+	// heap, anon, stack, file (private, of a file), shm (no copy: shared), new (was not there at the fork), unknown,
+	// parent (faults of a process that has forked itself: what was copied and what was only write-protected cannot be told
+	// apart; no blocks)
+	Mapping string  `col:"mapping"`
+	User    uint64  `col:"user"`   // pages written to by the program
+	Kernel  uint64  `col:"kernel"` // pages written to by system calls
+	Blocks  []int64 `col:"blocks"` // 2 MiB blocks (address / 2^21) whose count has changed since the row before
+	Pages   []int64 `col:"pages"`  // of each block, user and kernel together
+	Final   bool    `col:"final"`  // the process has ended
 }
 
 // Extent is a container of Python objects that forked workers inherit with
@@ -381,7 +419,8 @@ type Extent struct {
 	Sampled int64   `col:"sampled"` // objects whose addresses were taken, spread over all items
 	Starts  []int64 `col:"starts"`  // runs of 2 MiB blocks that hold such objects: the first block of each
 	Counts  []int64 `col:"counts"`  // blocks in each run
-	Plateau int64   `col:"plateau"` // bytes of all pages that the objects begin on, by estimate: as much as their use can copy at most; 0 not known
+	// bytes of all pages that the objects begin on, by estimate: as much as their use can copy at most; 0 not known
+	Plateau int64 `col:"plateau"`
 }
 
 // Private is how much of an extent a worker has to itself, by its own
@@ -390,7 +429,7 @@ type Private struct {
 	Head           // proc: the worker
 	Pass    uint32 `col:"pass"`    // as in BatchFetch
 	Worker  int32  `col:"worker"`  // as in BatchFetch
-	Fetch   uint32 `col:"window"`  // fetches done before, in this pass of this worker
+	Fetch   uint32 `col:"fetch"`   // fetches done before, in this pass of this worker
 	When    string `col:"when"`    // begin (fetcher made), window, end
 	Extent  uint32 `col:"extent"`  // Extent.Extent of the parent; 0: all that the worker inherited of its dataset
 	Parent  int32  `col:"parent"`  // pid of the process that Extent counts in
@@ -436,9 +475,11 @@ type Meta struct {
 // Lost is what could not be recorded: the count since the last such row.
 type Lost struct {
 	Head
-	Source string `col:"source"` // hook (its ring was full), writer (the trace could not be written), hook-error (our code failed and stood aside), kernel (a map or ring of the eBPF programs was full)
+	// hook (its ring was full, or it has given up), writer (the trace could not be written), hook-error (our code failed and stood aside),
+	// kernel (a map or ring of the eBPF programs was full)
+	Source string `col:"source"`
 	Table  string `col:"table"`  // "" not known
-	Count  uint64 `col:"count"`  // rows, or records of the hook
+	Count  uint64 `col:"count"`  // rows, or records of the hook; 0 unknown
 	Reason string `col:"reason"` // as text
 }
 

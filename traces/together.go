@@ -3,6 +3,7 @@ package traces
 import (
 	"cmp"
 	"encoding/json"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -68,13 +69,13 @@ func (r *Run) once() {
 	r.Keep(parts)
 }
 
-// same tells whether two parts are one: what one recorder wrote. Where one does
+// same reports whether two parts are one: what one recorder wrote. Where one does
 // not tell when it began, it is damaged: rather miss a part than count one twice.
 func (p *Part) same(q *Part) bool {
 	if p.RunID == "" || p.RunID != q.RunID || p.BootID != q.BootID || p.Name != q.Name {
-		a, errA := os.Stat(p.Dir)
-		b, errB := os.Stat(q.Dir)
-		return errA == nil && errB == nil && os.SameFile(a, b)
+		a, errA := fs.Stat(p.files, ".")
+		b, errB := fs.Stat(q.files, ".")
+		return p.Trace == q.Trace && p.Name == q.Name || errA == nil && errB == nil && os.SameFile(a, b)
 	}
 	return p.Started == q.Started || p.Started == 0 || q.Started == 0
 }
@@ -116,7 +117,7 @@ func (r *Run) Recordings() [][]*Part {
 	return all
 }
 
-// overlap tells whether p began before q, which began earlier, had ended.
+// overlap reports whether p began before q, which began earlier, had ended.
 func overlap(q, p *Part) bool {
 	if q.Started == 0 || p.Started == 0 {
 		return true
@@ -131,16 +132,17 @@ func overlap(q, p *Part) bool {
 // RunIDs are those of the parts of a trace, each once, and nothing else is read.
 // Parts that do not tell theirs are left out.
 func RunIDs(path string) ([]string, error) {
-	entries, err := os.ReadDir(path)
+	trace := os.DirFS(path)
+	entries, err := fs.ReadDir(trace, ".")
 	if err != nil {
 		return nil, err
 	}
 	var ids []string
 	for _, e := range entries {
-		if !e.IsDir() {
+		if !isPart(e) {
 			continue
 		}
-		p, err := newPart(path, e.Name())
+		p, err := newPart(path, trace, e.Name())
 		if err != nil || p == nil {
 			continue
 		}

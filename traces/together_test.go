@@ -57,11 +57,14 @@ func TestRecordings(t *testing.T) {
 		"ranks":                          {[]part{{"a1", "r", 0, 9}, {"b1", "r", 1, 9}, {"b2", "r", 2, 3}}, []string{"a1 b1 b2"}},
 		"one after the other, by others": {[]part{{"a1", "r", 0, 3}, {"a2", "r", 2, 6}, {"a3", "r", 5, 9}}, []string{"a1 a2 a3"}},
 		"two runs":                       {[]part{{"a1", "r", 0, 9}, {"a2", "s", 0, 9}}, []string{"a1", "a2"}},
-		"restarted":                      {[]part{{"a1", "r", 0, 3}, {"b1", "r", 0, 3}, {"a2", "r", 10, 19}, {"b2", "r", 10, 19}}, []string{"a1 b1", "a2 b2"}},
-		"restarted at once":              {[]part{{"a1", "r", 0, 3}, {"a2", "r", 4, 9}}, []string{"a1", "a2"}},
-		"clocks of two machines":         {[]part{{"a1", "r", 0, 3}, {"b1", "r", 4, 9}}, []string{"a1 b1"}},
-		"the latest is the last":         {[]part{{"a1", "r", 50, 59}, {"a2", "s", 0, 9}}, []string{"a2", "a1"}},
-		"no time":                        {[]part{{"a1", "r", 0, 3}, {"a2", "r", -1, 50}}, []string{"a2 a1"}},
+		"restarted": {
+			[]part{{"a1", "r", 0, 3}, {"b1", "r", 0, 3}, {"a2", "r", 10, 19}, {"b2", "r", 10, 19}},
+			[]string{"a1 b1", "a2 b2"},
+		},
+		"restarted at once":      {[]part{{"a1", "r", 0, 3}, {"a2", "r", 4, 9}}, []string{"a1", "a2"}},
+		"clocks of two machines": {[]part{{"a1", "r", 0, 3}, {"b1", "r", 4, 9}}, []string{"a1 b1"}},
+		"the latest is the last": {[]part{{"a1", "r", 50, 59}, {"a2", "s", 0, 9}}, []string{"a2", "a1"}},
+		"no time":                {[]part{{"a1", "r", 0, 3}, {"a2", "r", -1, 50}}, []string{"a2 a1"}},
 	} {
 		for _, sealed := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, sealed %v", name, sealed), func(t *testing.T) {

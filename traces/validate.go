@@ -10,6 +10,7 @@ import (
 // Limits of what a reader accepts; FORMAT.md promises that writers keep them.
 const (
 	maxMessageBytes  = 16 << 20 // of a message in the stream
+	minMessageBytes  = 16       // of its prefix and the least flatbuffer
 	maxMetaBytes     = 64 << 10 // of its flatbuffer
 	maxColumns       = 256
 	maxColumnName    = 128
@@ -96,6 +97,8 @@ func parseSchema(message []byte) (s *storedSchema, t *table, err error) {
 		return nil, nil, errors.New("no dptrace.schema_version: no table of a trace")
 	} else if v > SchemaVersion {
 		return s, nil, fmt.Errorf("schema version %d, this dptrace reads up to %d: %w", v, SchemaVersion, ErrNewer)
+	} else if v < firstVersion {
+		return s, nil, fmt.Errorf("schema version %d, this dptrace reads from %d on: %w", v, firstVersion, ErrOlder)
 	}
 	t = tableOfName[s.meta["dptrace.table"]]
 	if t == nil {

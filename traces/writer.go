@@ -120,9 +120,7 @@ func (w *Writer) append(row any) {
 	if t == nil {
 		t = w.add(typ)
 	}
-	// The second word of an interface is the pointer it holds, or points to the
-	// struct it holds. Reading it saves the copy that reflect would make.
-	p := (*[2]unsafe.Pointer)(unsafe.Pointer(&row))[1]
+	p := rowOf(row)
 	b := t.buffered
 	size := b.size(p)
 	switch {
@@ -145,6 +143,15 @@ func (w *Writer) append(row any) {
 	if b.rows == maxBatchRows || b.bytes >= maxBatchBytes {
 		w.flush(t)
 	}
+}
+
+// rowOf points to the struct that row holds or points to. The second word of an
+// interface is the pointer that it holds, or points to the struct that it holds;
+// reading it saves the copy that reflect would make. Only a struct that is itself
+// the size and shape of one pointer lies in that word: define refuses such rows,
+// all begin with Head.
+func rowOf(row any) unsafe.Pointer {
+	return (*[2]unsafe.Pointer)(unsafe.Pointer(&row))[1]
 }
 
 func (w *Writer) add(typ reflect.Type) *tableWriter {

@@ -43,7 +43,7 @@ func Apply(entries []Entry, findings []finding.Finding, cwd string) (unused []En
 	return unused
 }
 
-// covers tells whether a finding's place is the one that is accepted.
+// covers reports whether a finding's place is the one that is accepted.
 func covers(accepted, found, cwd string) bool {
 	if accepted == "" || found == "" {
 		return accepted == found

@@ -5,23 +5,26 @@ package deliveries
 import (
 	"maps"
 
-	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
 )
 
-// Facts is for the rules that count batches and samples.
-var Facts = &detect.Facts{
-	Name:  "deliveries",
-	Needs: []string{"batch_put", "batch_fetch", "batch_next"},
-	New:   func() detect.Accumulator { return &Deliveries{parts: map[*traces.Part]*part{}} },
+// Source is for the rules that count batches and samples.
+var Source = &collect.Source[*Deliveries]{
+	Name:   "deliveries",
+	Tables: []string{"batch_put", "batch_fetch", "batch_next"},
+	Proof:  []string{"batch_put", "batch_fetch", "batch_next"},
+	Inside: true,
+	Uses:   []collect.Any{timeline.Source},
+	New:    func() collect.Collector[*Deliveries] { return &Deliveries{parts: map[*traces.Part]*part{}} },
 }
 
 // Tables is what tells the batches of a pass; a gap in one of them is never
 // clean.
 var Tables = []string{"process", "loader", "pass", "worker", "batch_put", "batch_fetch", "batch_next"}
 
-// Deliveries is the accumulator of Facts.
+// Deliveries is the evidence of Source.
 type Deliveries struct{ parts map[*traces.Part]*part }
 
 type part struct {
@@ -89,8 +92,13 @@ func (p *part) next(r *traces.BatchNext, ps *Pass) {
 	ps.next(r)
 }
 
+// Build is the rows as they were collected.
+func (d *Deliveries) Build(*collect.Evidence) *Deliveries { return d }
+
 // Merge takes over what another accumulator has collected from other parts.
-func (d *Deliveries) Merge(other detect.Accumulator) { maps.Copy(d.parts, other.(*Deliveries).parts) }
+func (d *Deliveries) Merge(other collect.Collector[*Deliveries]) {
+	maps.Copy(d.parts, other.(*Deliveries).parts)
+}
 
 func (p *part) pass(k passKey) *Pass {
 	ps := p.passes[k]
@@ -115,8 +123,8 @@ func (d *Deliveries) Of(pass *timeline.Pass) *Pass {
 
 // Fetches is what each worker fetched in each pass. A worker is missing if no
 // batch of it is in the trace.
-func (d *Deliveries) Fetches(t *timeline.Timeline) map[*timeline.Worker]*Fetched {
-	found := map[*timeline.Worker]*Fetched{}
+func (d *Deliveries) Fetches(t *timeline.Timeline) map[*timeline.WorkerPass]*Fetched {
+	found := map[*timeline.WorkerPass]*Fetched{}
 	for tp, p := range d.parts {
 		for k, f := range p.fetched {
 			if w := t.Worker(tp, k.proc, k.loader, k.pass, k.worker); w != nil {

@@ -11,13 +11,13 @@ type Sizes struct {
 	Batches     int
 	Least, Most int // samples in a batch
 	Others      int // batches of fewer than Most, and of more than one sample
-	Ones        []One
+	Ones        []Singleton
 	OnesInAll   int // Ones has no more than so many of them
 	Last        uint32
 }
 
-// One is a batch of one sample.
-type One struct {
+// Singleton is a batch of one sample.
+type Singleton struct {
 	Batch uint32
 	Seq   uint64 // of its row in batch_put or batch_fetch
 }
@@ -33,7 +33,7 @@ func (s *Sizes) add(batch uint32, samples int, seq uint64) {
 	case samples == 1:
 		s.OnesInAll++
 		if len(s.Ones) < keptOnes {
-			s.Ones = append(s.Ones, One{batch, seq})
+			s.Ones = append(s.Ones, Singleton{batch, seq})
 		}
 	case samples > s.Most:
 		if s.Most > 1 {
@@ -119,12 +119,12 @@ func (p *Pass) use(steps uint64) {
 	p.last.open = false
 }
 
-// Reached tells whether a batch was delivered to the training loop.
+// Reached reports whether a batch was delivered to the training loop.
 func (p *Pass) Reached(batch uint32) bool { return p.delivered.has(batch) }
 
-// AskedForOne tells whether the sampler put one sample into a batch.
+// AskedForOne reports whether the sampler put one sample into a batch.
 func (p *Pass) AskedForOne(batch uint32) bool {
-	return slices.ContainsFunc(p.Asked.Ones, func(o One) bool { return o.Batch == batch })
+	return slices.ContainsFunc(p.Asked.Ones, func(o Singleton) bool { return o.Batch == batch })
 }
 
 // Use is what the training loop did with a batch.

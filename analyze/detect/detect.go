@@ -1,38 +1,47 @@
-// Package detect says what a rule is. Each rule is one folder beside this file
-// and one line in analyze.Rules.
+// Package detect says what a rule is, and keeps the promises that all rules make:
+// a gap in the evidence is never clean, and nothing is proven while an excuse for
+// it is open. Each rule is one folder beside this file and one line in
+// analyze.Rules.
 package detect
 
 import (
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/finding"
-	"github.com/dptrace/dptrace/analyze/timeline"
-	"github.com/dptrace/dptrace/traces"
 )
 
 // Rule is one kind of silent data-pipeline bug.
 type Rule struct {
-	ID    string // its name everywhere: folder, report, `dptrace explain ID`, docs/rules/ID.md
+	ID    string // its name everywhere: report, `dptrace explain ID`, docs/rules/ID.md; without its dashes its folder
 	DP    string // alias: number of the failure mode in the catalogue
 	Title string // one line, no full stop
-	Facts *Facts // what it looks at
-	// Judge says what was found, and for each loader whether it could be judged.
-	// It gets the accumulator that Facts made, with all rows added.
-	Judge func(Accumulator, *timeline.Timeline) ([]finding.Finding, []finding.Check)
+
+	// Sources is the evidence that Judge looks at. A gap in it is a gap of the rule.
+	Sources []collect.Any
+	// Run says that the rule is about a whole run, not about a loader of it: Judge
+	// is called once, and what it says is of loader 0.
+	Run bool
+	// Explains is rules whose findings at the same loader tell of the same bug:
+	// they become a line of evidence of this one's.
+	Explains []Explained
+	// Excuses are the realistic programs in which the fact is right and no bug.
+	Excuses []Excuse
+
+	// Judge says what came of one case. A rule looks at everything it can: the
+	// frame says what its answer is worth.
+	Judge func(*Case) Verdict
 }
 
-// Facts is what one or several rules need to know. Rules that name the same
-// Facts share one accumulator: the rows are collected, and what follows from
-// them is computed, once.
-type Facts struct {
-	Name  string
-	Needs []string // tables, in the order in which Add gets their rows
-	New   func() Accumulator
-	Of    []*Facts // that these are joined of: see Join
+// Explained is another rule, and how that what it finds follows from this one's
+// finding.
+type Explained struct {
+	Rule string
+	Why  string // said where the other rule would have spoken
 }
 
-// Accumulator collects rows. The rows of one part of a trace go to one
-// accumulator, in their order; accumulators of different parts may be merged
-// in any order and grouping, which changes nothing.
-type Accumulator interface {
-	Add(traces.Batch)
-	Merge(Accumulator) // the other one is of the same Facts, and is not used afterwards
+// Excuse is one kind of program in which the fact is right and no bug.
+type Excuse struct {
+	Text string // completes "no bug if"; ends with a full stop
+	// Excluded reports whether something was observed that rules it out for a
+	// finding. While it is not, the finding is no more than likely.
+	Excluded func(*Case, *finding.Finding) bool
 }

@@ -5,8 +5,9 @@ package export
 import (
 	"io"
 
+	"github.com/dptrace/dptrace/analyze"
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/export/pprof"
-	"github.com/dptrace/dptrace/traces"
 )
 
 // Exporter is one form that a trace can be written in: `dptrace export NAME`.
@@ -16,10 +17,12 @@ type Exporter struct {
 	Long   string // what is in the file
 	Suffix string // of the file
 	Open   string // how to look at it; FILE stands for the file
-	Write  func(io.Writer, *traces.Run) error
+	// Sources is what it writes, besides the timeline.
+	Sources []collect.Any
+	Write   func(io.Writer, *analyze.Result) error
 }
 
 // List is all exporters.
 var List = []Exporter{
-	{"pprof", pprof.Doc, pprof.Long, ".pb.gz", "go tool pprof -http=: FILE", pprof.Write},
+	{"pprof", pprof.Doc, pprof.Long, ".pb.gz", "go tool pprof -http=: FILE", []collect.Any{pprof.Source}, pprof.Write},
 }

@@ -56,8 +56,9 @@ type Loader struct {
 
 // Evidence is one fact, and the rows of the trace that it rests on.
 type Evidence struct {
-	Text string `json:"text"`
-	Refs []Ref  `json:"refs"`
+	Text   string `json:"text"`
+	Refs   []Ref  `json:"refs"`
+	Detail bool   `json:"detail,omitempty"` // for programs and for who asks: key words, long lists
 }
 
 // Ref is one row of the trace.
@@ -71,15 +72,18 @@ type Ref struct {
 type Status string
 
 const (
-	Found      Status = "found"       // proven or likely
-	Clean      Status = "clean"       // enough was seen, and it is right
-	CannotTell Status = "cannot-tell" // Reason says why
+	Found         Status = "found"          // proven, likely, or no more than a note
+	Clean         Status = "clean"          // enough was seen, and it is right
+	CannotTell    Status = "cannot-tell"    // Reason says why
+	NotApplicable Status = "not-applicable" // the rule is not about such a loader: one rank, no workers, an evaluation
 )
 
 // Check is what came of one rule at one loader.
 type Check struct {
 	Rule   string `json:"rule"`
-	Loader int    `json:"loader"` // Loader.ID
+	Loader int    `json:"loader"` // Loader.ID; 0: the whole run
+	At     string `json:"at,omitempty"`
+	Role   string `json:"role,omitempty"`
 	Status Status `json:"status"`
 	Reason string `json:"reason"` // of found and clean: how much was compared
 }

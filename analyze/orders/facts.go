@@ -6,15 +6,18 @@ package orders
 import (
 	"maps"
 
-	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/collect"
+	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
 )
 
-// Facts is what the rules need.
-var Facts = &detect.Facts{
-	Name:  "orders",
-	Needs: []string{"pass", "batch_put", "set_epoch"},
-	New:   func() detect.Accumulator { return &Orders{parts: map[*traces.Part]*part{}} },
+// Source is what the rules need.
+var Source = &collect.Source[*Orders]{
+	Name:   "orders",
+	Tables: []string{"pass", "batch_put", "set_epoch"},
+	Proof:  []string{"batch_put", "optimizer"},
+	Uses:   []collect.Any{timeline.Source},
+	New:    func() collect.Collector[*Orders] { return &Orders{parts: map[*traces.Part]*part{}} },
 }
 
 // Tables is what the rules read; a gap in one of them is never clean.
@@ -68,5 +71,8 @@ func (o *Orders) Add(b traces.Batch) {
 	}
 }
 
+// Build is the rows as they were collected.
+func (o *Orders) Build(*collect.Evidence) *Orders { return o }
+
 // Merge takes over what was collected from other parts.
-func (o *Orders) Merge(other detect.Accumulator) { maps.Copy(o.parts, other.(*Orders).parts) }
+func (o *Orders) Merge(other collect.Collector[*Orders]) { maps.Copy(o.parts, other.(*Orders).parts) }

@@ -19,7 +19,7 @@ const Enough = 16
 type Pass struct {
 	*timeline.Pass
 	Object   *traces.Loader
-	Contract Contract
+	Contract Promise
 	Epoch    int64 // of the sampler as the pass began; -1: it has none
 	Begin    traces.Pass
 	Sequence *Sequence
@@ -35,10 +35,10 @@ func (p *Pass) Samples() int { return p.read.samples }
 // Batches is how many they were in.
 func (p *Pass) Batches() int { return p.read.batches }
 
-// All tells whether that is all there was.
+// All reports whether that is all there was.
 func (p *Pass) All() bool { return p.all }
 
-// Straight tells whether the order is 0, 1, 2, ...
+// Straight reports whether the order is 0, 1, 2, ...
 func (p *Pass) Straight() bool { return p.read.jumps == 0 }
 
 // Refs are the rows where the pass begins.
@@ -79,17 +79,17 @@ func (o *Orders) Groups(t *timeline.Timeline) []*Group {
 	return groups
 }
 
-// Iterable tells whether the dataset yields its samples in an order of its own.
+// Iterable reports whether the dataset yields its samples in an order of its own.
 func (g *Group) Iterable() bool {
 	return slices.ContainsFunc(g.Loaders, func(l *timeline.Loader) bool { return l.Iterable() })
 }
 
-// Everywhere tells whether all ranks are so.
+// Everywhere reports whether all ranks are so.
 func (g *Group) Everywhere(is func(*Rank) bool) bool {
 	return !slices.ContainsFunc(g.Ranks, func(r *Rank) bool { return !is(r) })
 }
 
-// Somewhere tells whether a rank is so.
+// Somewhere reports whether a rank is so.
 func (g *Group) Somewhere(is func(*Rank) bool) bool { return slices.ContainsFunc(g.Ranks, is) }
 
 // Gap says what is missing of what the rules read.
@@ -120,7 +120,7 @@ func (o *Orders) rank(l *timeline.Loader) *Rank {
 			r.epochs[begin.SamplerEpoch] = true
 			continue
 		}
-		p := &Pass{Pass: tp, Object: tp.Made(), Epoch: begin.SamplerEpoch, Begin: begin, Sequence: s}
+		p := &Pass{Pass: tp, Object: tp.DataLoader(), Epoch: begin.SamplerEpoch, Begin: begin, Sequence: s}
 		p.Contract = contract(p.Object)
 		p.Told = rows.told[samplerKey{l.Process.Proc, p.Object.SamplerID}]
 		p.all = tp.Exhausted && s.now.batches == tp.Delivered
@@ -151,7 +151,7 @@ func (r *Rank) add(p *Pass) {
 	r.Trainings = append(r.Trainings, []*Pass{p})
 }
 
-// Frozen tells whether the sampler has an epoch and no pass of a training saw
+// Frozen reports whether the sampler has an epoch and no pass of a training saw
 // another one, nor any pass that is not compared.
 func (r *Rank) Frozen(training []*Pass) bool {
 	epoch := training[0].Epoch
@@ -171,7 +171,7 @@ type Repeat struct {
 	Shuffled     bool // the order looks like a shuffled one
 }
 
-// SameData tells whether both passes are over one dataset object. A DataLoader
+// SameData reports whether both passes are over one dataset object. A DataLoader
 // that is made anew for each pass may be over other data each time.
 func (r Repeat) SameData() bool {
 	a, b := r.First.Object, r.Again.Object
@@ -243,7 +243,7 @@ func compare(p, q *Pass) (Repeat, bool) {
 // descends only where padding begins.
 func shuffled(m mark) bool { return 4*m.descents >= m.samples-1 }
 
-// Shuffled tells whether the order of a pass looks like a shuffled one.
+// Shuffled reports whether the order of a pass looks like a shuffled one.
 func (p *Pass) Shuffled() bool { return shuffled(p.read) }
 
 // RankNames names the ranks, or is "" if there is no more than one.

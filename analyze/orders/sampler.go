@@ -6,14 +6,14 @@ import (
 	"github.com/dptrace/dptrace/traces"
 )
 
-// Contract is what is known of the order that a sampler promises.
-type Contract int
+// Promise is what is known of the order that a sampler promises.
+type Promise int
 
 const (
-	Own        Contract = iota // a class of the program's or of a library's own: nothing is promised
-	Sequential                 // torch's: 0, 1, 2, ...
-	Shuffles                   // torch's: a new order in each pass, unless it was told not to shuffle at all
-	Within                     // a batch sampler of the program's own around one that shuffles
+	Own        Promise = iota // a class of the program's or of a library's own: nothing is promised
+	Sequential                // torch's: 0, 1, 2, ...
+	Shuffles                  // torch's: a new order in each pass, unless it was told not to shuffle at all
+	Within                    // a batch sampler of the program's own around one that shuffles
 )
 
 // Torch's samplers that draw an order for each pass. Those of torchdata's
@@ -31,7 +31,7 @@ const sequential = "torch.utils.data.sampler.SequentialSampler"
 
 // contract of a loader's sampler. Where the program gives a batch sampler
 // without a sampler inside, the loader has a SequentialSampler that nobody uses.
-func contract(l *traces.Loader) Contract {
+func contract(l *traces.Loader) Promise {
 	plain := plainBatches(l)
 	switch {
 	case plain && l.Sampler == sequential:

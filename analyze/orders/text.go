@@ -3,7 +3,8 @@ package orders
 import (
 	"fmt"
 
-	"github.com/dptrace/dptrace/analyze/duplicate"
+	"github.com/dptrace/dptrace/analyze/words"
+
 	"github.com/dptrace/dptrace/analyze/finding"
 )
 
@@ -39,9 +40,9 @@ func Begins(passes []*Pass) (refs []finding.Ref) {
 // Evidence says which passes are alike.
 func Evidence(repeats []Repeat) (list []finding.Evidence) {
 	for _, r := range repeats[:min(len(repeats), shown)] {
-		what := fmt.Sprintf("all %s samples", duplicate.Number(int64(r.Samples)))
+		what := fmt.Sprintf("all %s samples", words.Number(int64(r.Samples)))
 		if !r.First.all || !r.Again.all {
-			what = fmt.Sprintf("the first %s samples", duplicate.Number(int64(r.Samples)))
+			what = fmt.Sprintf("the first %s samples", words.Number(int64(r.Samples)))
 		}
 		on := ""
 		if rank := r.First.Loader.Rank(); rank >= 0 {
@@ -69,7 +70,7 @@ func Cost(training []*Pass, repeats []Repeat) string {
 	if different > 1 {
 		orders = fmt.Sprintf("%d orders", different)
 	}
-	return fmt.Sprintf("%d epochs of %s samples with the variety of %s: the same batches, one after another, %s", len(training), duplicate.Number(int64(training[0].Samples())), orders,
+	return fmt.Sprintf("%d epochs of %s samples with the variety of %s: the same batches, one after another, %s", len(training), words.Number(int64(training[0].Samples())), orders,
 		times(len(repeats)+1, different))
 }
 

@@ -1,11 +1,15 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"math"
 	"strings"
+	"unicode"
+	"unicode/utf16"
 
 	"github.com/dptrace/dptrace/analyze"
 	"github.com/dptrace/dptrace/analyze/finding"
@@ -74,7 +78,9 @@ type unhooked struct {
 }
 
 // JSON writes the report for programs: one object, two blanks of indentation.
-func JSON(w io.Writer, r *analyze.Result) error {
+// Control characters beyond ASCII are escaped too: it may be printed on a
+// terminal.
+func JSON(w io.Writer, r *analyze.Result, _ Options) error {
 	d := document{
 		Schema: schema,
 		Trace:  strings.Join(folders(r), " "),
@@ -106,10 +112,35 @@ func JSON(w io.Writer, r *analyze.Result) error {
 	for _, u := range r.Processes.Unhooked {
 		d.Unhooked = append(d.Unhooked, unhooked(u))
 	}
-	e := json.NewEncoder(w)
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false) // fixes are code
 	e.SetIndent("", "  ")
-	return e.Encode(d)
+	if err := e.Encode(d); err != nil {
+		return err
+	}
+	_, err := w.Write(escaped(b.Bytes()))
+	return err
+}
+
+// escaped writes characters that a terminal could take for commands, or that
+// turn the direction of writing, as \uXXXX. In JSON they can be in strings only.
+func escaped(document []byte) []byte {
+	special := func(r rune) bool { return r == 0x7f || r > 0x7f && !unicode.IsGraphic(r) }
+	if bytes.IndexFunc(document, special) < 0 {
+		return document
+	}
+	var b bytes.Buffer
+	for _, r := range string(document) {
+		if !special(r) {
+			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
+	}
+	return b.Bytes()
 }
 
 // hundredth rounds a percentage; nil if it is not known.

@@ -4,18 +4,17 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/dptrace/dptrace/analyze/words"
 )
 
 // page writes lines of a text report: wrapped, with or without colour and
 // glyphs beyond ASCII. The first error stays; writing after it does nothing.
 type page struct {
+	Options
 	w       io.Writer
 	err     error
-	width   int // in characters
-	color   bool
-	unicode bool
 	printed map[string]string // texts of findings, and under which rule
 }
 
@@ -31,7 +30,7 @@ const (
 )
 
 func (p *page) paint(s style, text string) string {
-	if !p.color || s == plain || text == "" {
+	if !p.Color || s == plain || text == "" {
 		return text
 	}
 	return "\x1b[" + string(s) + "m" + text + "\x1b[0m"
@@ -47,8 +46,16 @@ func (p *page) line(s string) {
 // entry writes a label in a column of its own and the text beside it, wrapped.
 func (p *page) entry(indent, column int, s style, label, text string) {
 	pad := strings.Repeat(" ", indent)
-	for _, l := range wrap(p.clean(text), max(p.width-indent-column, 20)) {
+	for _, l := range wrap(p.clean(text), max(p.Width-indent-column, 20)) {
 		p.line(pad + p.label(s, column, label) + l)
+		label = ""
+	}
+}
+
+// list writes lines beside one label.
+func (p *page) list(s style, label string, lines []string) {
+	for _, l := range lines {
+		p.entry(0, summaryColumn, s, label, l)
 		label = ""
 	}
 }
@@ -63,30 +70,14 @@ func (p *page) label(s style, column int, text string) string {
 var ascii = strings.NewReplacer(
 	"…", "...", "→", "->", "×", "x", "≥", ">=", "≤", "<=", "≈", "~", "–", "-", "—", "-", "·", "|", "µ", "u", "−", "-")
 
-// clean makes text from a trace fit for a terminal: control characters, which
-// could move the cursor or recolour it, are shown as escapes. Line breaks stay.
+// clean makes text from a trace fit for a terminal, and for one without
+// characters beyond ASCII.
 func (p *page) clean(text string) string {
-	var b strings.Builder
-	for i := 0; i < len(text); {
-		r, n := utf8.DecodeRuneInString(text[i:])
-		switch {
-		case r == utf8.RuneError && n == 1:
-			fmt.Fprintf(&b, `\x%02x`, text[i])
-		case r == '\t':
-			b.WriteString("    ")
-		case r == '\n' || unicode.IsGraphic(r):
-			b.WriteString(text[i : i+n])
-		case r < 0x80:
-			fmt.Fprintf(&b, `\x%02x`, r)
-		default: // format characters: direction, joiners
-			fmt.Fprintf(&b, `\u%04x`, r)
-		}
-		i += n
+	text = words.Printable(text)
+	if p.Unicode {
+		return text
 	}
-	if p.unicode {
-		return b.String()
-	}
-	return ascii.Replace(b.String())
+	return ascii.Replace(text)
 }
 
 // wrap breaks text at blanks into lines of at most width characters. Line

@@ -1,9 +1,10 @@
 // Package report prints what an analysis says: Text for people, JSON for
-// programs. Both say the same; JSON says all of it.
+// programs. Both say the same; JSON says all of it. A form is a line of Formats.
 package report
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -14,7 +15,30 @@ import (
 	"github.com/dptrace/dptrace/traces"
 )
 
-// Fails tells whether a result has a finding at or above a certainty that
+// Format is one form of the report: a line of Formats.
+type Format struct {
+	Name  string // of --format
+	Write func(io.Writer, *analyze.Result, Options) error
+	// Warns says that what is incomplete and unused is in it; else it is for
+	// programs, and is said on stderr.
+	Warns bool
+}
+
+// Formats is all forms of the report; the first is the default.
+var Formats = []Format{
+	{"text", Text, true},
+	{"json", JSON, false},
+}
+
+// FormatNames is their names.
+func FormatNames() (names []string) {
+	for _, f := range Formats {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// Fails reports whether a result has a finding at or above a certainty that
 // dptrace.toml does not accept.
 func Fails(r *analyze.Result, atLeast finding.Certainty) bool {
 	return slices.ContainsFunc(r.Findings, func(f finding.Finding) bool { return f.Accepted == "" && f.Certainty >= atLeast })
@@ -33,23 +57,55 @@ func Unused(r *analyze.Result) []string {
 	return lines
 }
 
-// Incomplete says, line by line, what of the trace was cut off, is missing or
-// cannot be read. Tables of a newer dptrace are not counted: nothing else
-// suffers.
-func Incomplete(r *analyze.Result) []string { return IncompleteRun(r.Run) }
+// Incomplete says, line by line, what of the run was cut off, was lost, was not
+// watched although it used torch, or cannot be read: then it was not all seen.
+// Tables of a newer dptrace are not counted: nothing else suffers.
+func Incomplete(r *analyze.Result) []string {
+	lines := append(cutOrDamaged(r), lost(r)...)
+	if r.Account == nil {
+		return lines
+	}
+	for _, u := range r.Processes.Unhooked {
+		if u.Torch {
+			lines = append(lines, fmt.Sprintf("pid %d used torch and was not watched from inside: %s", u.Pid, u.Reason))
+		}
+	}
+	return lines
+}
 
-// IncompleteRun says the same of a run whose tables were read.
-func IncompleteRun(run *traces.Run) []string {
-	var lines []string
-	for _, p := range run.Parts {
+// cutOrDamaged says what of the trace is not there or cannot be read.
+func cutOrDamaged(r *analyze.Result) (lines []string) {
+	for _, p := range r.Run.Parts {
 		if !p.Sealed {
 			lines = append(lines, "the recording of "+p.Name+" was cut before the program ended")
 		}
 	}
-	for _, p := range run.Problems {
+	for _, p := range r.Run.Problems {
 		if p.Kind != traces.Newer {
 			lines = append(lines, p.String())
 		}
+	}
+	return lines
+}
+
+// lost says what was not recorded although it should have been.
+func lost(r *analyze.Result) (lines []string) {
+	if r.Account == nil {
+		return nil
+	}
+	for _, l := range r.Lost {
+		if l.Source == "trace" {
+			continue // in cutOrDamaged, with its place
+		}
+		count := "an unknown number of"
+		if l.Count > 0 {
+			count = fmt.Sprint(l.Count)
+		}
+		what := "records"
+		if l.Table != "" {
+			what = l.Table + " records"
+		}
+		lines = append(lines, fmt.Sprintf("%s %s: %s (%s)", count, what, l.Reason, l.Source))
 	}
 	return lines
 }

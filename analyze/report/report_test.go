@@ -13,6 +13,8 @@ import (
 
 	"github.com/dptrace/dptrace/analyze"
 	"github.com/dptrace/dptrace/analyze/accept"
+	"github.com/dptrace/dptrace/analyze/account"
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
@@ -37,18 +39,22 @@ func TestGolden(t *testing.T) {
 	for name, make := range results {
 		t.Run(name, func(t *testing.T) {
 			r := make()
-			var plain, tty, document bytes.Buffer
+			var plain, tty, verbose, document bytes.Buffer
 			if err := Text(&plain, r, Options{}); err != nil {
 				t.Fatal(err)
 			}
 			if err := Text(&tty, r, Options{Width: 80, Color: true, Unicode: true}); err != nil {
 				t.Fatal(err)
 			}
-			if err := JSON(&document, r); err != nil {
+			if err := Text(&verbose, r, Options{Verbose: true}); err != nil {
+				t.Fatal(err)
+			}
+			if err := JSON(&document, r, Options{}); err != nil {
 				t.Fatal(err)
 			}
 			golden(t, name+".txt", plain.Bytes())
 			golden(t, name+".tty.txt", tty.Bytes())
+			golden(t, name+".verbose.txt", verbose.Bytes())
 			golden(t, name+".json", document.Bytes())
 		})
 	}
@@ -73,13 +79,13 @@ func golden(t *testing.T, name string, got []byte) {
 }
 
 func TestShortWhereLittleIsWrong(t *testing.T) {
-	for _, name := range []string{"clean", "gaps", "nothing", "swarm"} {
+	for name, want := range map[string]int{"clean": 12, "nothing": 12, "gaps": 16, "swarm": 20} {
 		var text bytes.Buffer
 		if err := Text(&text, results[name](), Options{}); err != nil {
 			t.Fatal(err)
 		}
-		if n := strings.Count(text.String(), "\n"); n > 25 {
-			t.Errorf("%s: %d lines, want at most 25", name, n)
+		if n := strings.Count(text.String(), "\n"); n > want {
+			t.Errorf("%s: %d lines, want at most %d:\n%s", name, n, want, text.String())
 		}
 	}
 }
@@ -114,7 +120,7 @@ func TestControlCharacters(t *testing.T) {
 
 func TestJSONKeys(t *testing.T) {
 	var b bytes.Buffer
-	if err := JSON(&b, found()); err != nil {
+	if err := JSON(&b, found(), Options{}); err != nil {
 		t.Fatal(err)
 	}
 	var got map[string]json.RawMessage
@@ -147,15 +153,15 @@ func TestIncomplete(t *testing.T) {
 	part := &traces.Part{Name: "host-1", Sealed: true}
 	for _, c := range []struct {
 		name string
-		run  traces.Run
+		run  *traces.Run
 		want int
 	}{
-		{"sealed", traces.Run{Parts: []*traces.Part{part}}, 0},
-		{"cut", traces.Run{Parts: []*traces.Part{part, {Name: "host-2"}}}, 1},
-		{"torn", traces.Run{Parts: []*traces.Part{part}, Problems: []traces.Problem{{Part: part, Kind: traces.Torn}}}, 1},
-		{"a newer table only", traces.Run{Parts: []*traces.Part{part}, Problems: []traces.Problem{{Part: part, Kind: traces.Newer}}}, 0},
+		{"sealed", &traces.Run{Parts: []*traces.Part{part}}, 0},
+		{"cut", &traces.Run{Parts: []*traces.Part{part, {Name: "host-2"}}}, 1},
+		{"torn", &traces.Run{Parts: []*traces.Part{part}, Problems: []traces.Problem{{Part: part, Kind: traces.Torn}}}, 1},
+		{"a newer table only", &traces.Run{Parts: []*traces.Part{part}, Problems: []traces.Problem{{Part: part, Kind: traces.Newer}}}, 0},
 	} {
-		if got := Incomplete(&analyze.Result{Run: &c.run}); len(got) != c.want {
+		if got := Incomplete(&analyze.Result{Run: c.run}); len(got) != c.want {
 			t.Errorf("%s: %q, want %d lines", c.name, got, c.want)
 		}
 	}
@@ -182,7 +188,7 @@ func TestWrap(t *testing.T) {
 // program is a run of one process with a training loader, and perhaps more.
 type program struct {
 	part    *traces.Part
-	builder *timeline.Builder
+	builder collect.Collector[*timeline.Timeline]
 }
 
 const second = int64(1e9)
@@ -227,7 +233,7 @@ func (p *program) loader(n uint32, file string, workers int32, passes uint32, wa
 
 func (p *program) result(problems ...traces.Problem) *analyze.Result {
 	run := &traces.Run{Parts: []*traces.Part{p.part}, Problems: problems}
-	return &analyze.Result{Run: run, Timeline: p.builder.Build(problems), Overhead: analyze.Overhead{Percent: 0.417, Method: "(hook + recorder) / program, CPU time"}}
+	return &analyze.Result{Run: run, Timeline: p.builder.Build(&collect.Evidence{Run: run}), Account: &account.Account{Overhead: account.Overhead{Percent: 0.417, Method: "(hook + recorder) / program, CPU time"}}}
 }
 
 func clean() *analyze.Result {
@@ -236,8 +242,8 @@ func clean() *analyze.Result {
 	p.loader(1, "/home/u/train.py", 4, 2, 0.002, true)
 	p.loader(2, "/data/donnée.py", 0, 2, 0, false)
 	r := p.result()
-	r.Tier = analyze.Tier{Name: "hook", Refused: "no process probe of the kernel tier: operation not permitted; `dptrace doctor` says how to get it"}
-	r.Processes = analyze.Processes{Seen: 9, Kinds: map[string]int{"target": 1, "worker": 8}}
+	r.Tier = account.Tier{Name: "hook", Refused: "no process probe of the kernel tier: operation not permitted; `dptrace doctor` says how to get it"}
+	r.Processes = account.Processes{Seen: 9, Kinds: map[string]int{"target": 1, "worker": 8}}
 	r.Overhead.Parts = costs(0.3, 0.117)
 	r.Checks = []finding.Check{
 		{Rule: "rng-duplicate-workers", Loader: 1, Status: finding.Clean, Reason: "8 streams, all distinct"},
@@ -255,11 +261,11 @@ func clean() *analyze.Result {
 
 // costs are parts of the overhead in percent: of the hook, of the recorder, and
 // of one probe's eBPF programs.
-func costs(percent ...float64) []analyze.Cost {
-	kinds := []analyze.Cost{
-		{Name: "hook", Tier: "hook", Kind: analyze.CostHook},
-		{Name: "recorder", Tier: "hook", Kind: analyze.CostRecorder},
-		{Name: "cow eBPF", Tier: "kernel", Kind: analyze.CostBPF},
+func costs(percent ...float64) []account.Cost {
+	kinds := []account.Cost{
+		{Name: "hook", Tier: "hook", Kind: account.CostHook},
+		{Name: "recorder", Tier: "hook", Kind: account.CostRecorder},
+		{Name: "cow eBPF", Tier: "kernel", Kind: account.CostBPF},
 	}[:len(percent)]
 	for i, p := range percent {
 		kinds[i].Percent, kinds[i].NS = p, int64(p*1e7)
@@ -313,15 +319,15 @@ func gaps() *analyze.Result {
 	p.loader(1, "/home/u/train.py", 2, 1, 0.01, true)
 	r := p.result(traces.Problem{Part: p.part, Table: "rng_state", Segment: "rng_state-0.arrow", Offset: 4096, Kind: traces.Torn, Text: "ends in the middle of a message", LostRows: -1})
 	r.Checks = []finding.Check{{Rule: "rng-duplicate-workers", Loader: 1, Status: finding.CannotTell, Reason: "the recording was cut before the program ended"}}
-	r.Lost = []analyze.Loss{
+	r.Lost = []account.Loss{
 		{Source: "hook", Table: "rng_state", Count: 12, Reason: "ring full"},
 		{Source: "trace", Table: "rng_state", Reason: "torn: ends in the middle of a message"},
 	}
-	r.Processes = analyze.Processes{Seen: 4, Kinds: map[string]int{"target": 1, "other": 1, "python": 2}, Unhooked: []analyze.Unhooked{
+	r.Processes = account.Processes{Seen: 4, Kinds: map[string]int{"target": 1, "other": 1, "python": 2}, Unhooked: []account.Unhooked{
 		{Pid: 92, Cmdline: "python3 a.py", Exe: "/usr/bin/python3.11", Reason: "spool is full"},
 		{Pid: 91, Cmdline: "python3 -I tool.py " + strings.Repeat("x", 100), Exe: "/usr/bin/python3.11", Reason: "started with -I, which ignores PYTHONPATH; torch is loaded", Torch: true},
 	}}
-	r.Overhead = analyze.Overhead{Percent: -1, Method: "the program's CPU time was not sampled", Parts: []analyze.Cost{{Name: "hook", Tier: "hook", Kind: analyze.CostHook, NS: 1234567, Percent: -1}}}
+	r.Overhead = account.Overhead{Percent: -1, Method: "the program's CPU time was not sampled", Parts: []account.Cost{{Name: "hook", Tier: "hook", Kind: account.CostHook, NS: 1234567, Percent: -1}}}
 	return r
 }
 
@@ -340,8 +346,8 @@ func kernel() *analyze.Result {
 	p.python("2.15.0")
 	p.loader(1, "/home/u/train.py", 2, 2, 0.001, true)
 	r := p.result()
-	r.Tier = analyze.Tier{Name: "kernel"}
-	r.Processes = analyze.Processes{Seen: 5001, Kinds: map[string]int{"target": 1, "worker": 4, "other": 4996}, KernelOnly: 4990}
+	r.Tier = account.Tier{Name: "kernel"}
+	r.Processes = account.Processes{Seen: 5001, Kinds: map[string]int{"target": 1, "worker": 4, "other": 4996}, KernelOnly: 4990}
 	r.Findings = []finding.Finding{
 		{Rule: "swallowed-crash", Certainty: finding.Proven, Proof: "kernel", Title: "The command exits 0, but its training ended by SIGSEGV",
 			Evidence: []finding.Evidence{{Text: "pid 78, python train.py, with torch: SIGSEGV after 3.1 s. The recorded command, bash run.sh: exit code 0."}}, Cost: "the whole run", Fix: "set -e"},
@@ -355,8 +361,8 @@ func kernel() *analyze.Result {
 		{Rule: "dataset-copied-per-worker", Status: finding.Clean, Reason: "forked workers"},
 		{Rule: "dataset-copied-per-worker", Loader: 1, Status: finding.Clean, Reason: "forked workers"},
 	}
-	r.Lost = []analyze.Loss{{Source: "kernel", Table: "cow", Count: 17, Reason: "the map of blocks was full"}}
-	r.Overhead = analyze.Overhead{Percent: 0.9, Method: "(hook + recorder + eBPF) / program, CPU time", Parts: costs(0.3, 0.2, 0.4), Untimed: 12}
+	r.Lost = []account.Loss{{Source: "kernel", Table: "cow", Count: 17, Reason: "the map of blocks was full"}}
+	r.Overhead = account.Overhead{Percent: 0.9, Method: "(hook + recorder + eBPF) / program, CPU time", Parts: costs(0.3, 0.2, 0.4), Untimed: 12}
 	return r
 }
 
@@ -365,7 +371,7 @@ func kernel() *analyze.Result {
 func swarm() *analyze.Result {
 	r := clean()
 	for i := range int32(40) {
-		u := analyze.Unhooked{Pid: 1000 + i, Cmdline: "/opt/conda/envs/preprocessing/bin/python3 -I -c pass", Exe: "/opt/conda/bin/python3", Reason: "started with -I, which ignores PYTHONPATH"}
+		u := account.Unhooked{Pid: 1000 + i, Cmdline: "/opt/conda/envs/preprocessing/bin/python3 -I -c pass", Exe: "/opt/conda/bin/python3", Reason: "started with -I, which ignores PYTHONPATH"}
 		switch {
 		case i == 37:
 			u.Torch, u.Cmdline, u.Reason = true, "python3 -E finetune.py", "started with -E, which ignores PYTHONPATH; torch is loaded"

@@ -15,7 +15,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dptrace/dptrace/analyze/streams"
+	"github.com/dptrace/dptrace/analyze/evidence/draws"
 )
 
 // Scope is between what the same numbers were drawn.
@@ -29,7 +29,7 @@ const (
 
 // Target is one generator to be seeded.
 type Target struct {
-	Slot *streams.Slot
+	Slot *draws.Slot
 	// Seed numbers the seeds: targets with equal numbers ran alike within their
 	// worker (image and mask), and shall go on doing so.
 	Seed int
@@ -62,7 +62,7 @@ func (c Case) Code() string {
 	if len(made) > 0 {
 		parts = append(parts, c.whereMade(made))
 		if c.Scope == Ranks { // what they are seeded from must differ as well
-			torch := Target{Slot: &streams.Slot{Path: "torch", Kind: "mt19937", Role: "global"}, Seed: len(seeded)}
+			torch := Target{Slot: &draws.Slot{Path: "torch", Kind: "mt19937", Role: "global"}, Seed: len(seeded)}
 			seeded = append(seeded, torch)
 		}
 	}
@@ -92,7 +92,7 @@ func onlyGlobals(targets []Target) bool {
 	return true
 }
 
-func unreachable(s *streams.Slot) bool {
+func unreachable(s *draws.Slot) bool {
 	if s.Role == "global" {
 		return false
 	}
@@ -106,7 +106,7 @@ func unreachable(s *streams.Slot) bool {
 
 // reach is Python that reaches a generator, and the import it needs. dataset
 // and collate are what those two words of a path stand for.
-func reach(s *streams.Slot, dataset, collate string) (expr, imports string) {
+func reach(s *draws.Slot, dataset, collate string) (expr, imports string) {
 	switch root, _ := split(s.Path); root {
 	case "dataset":
 		expr, _ = expression(s.Path, dataset)
@@ -125,7 +125,7 @@ func reach(s *streams.Slot, dataset, collate string) (expr, imports string) {
 
 // seed writes the lines that seed one generator. number gives an expression
 // for a whole number of so many random bits.
-func seed(s *streams.Slot, expr string, number func(bits int) string) (lines []string, imports string) {
+func seed(s *draws.Slot, expr string, number func(bits int) string) (lines []string, imports string) {
 	if s.Role == "global" {
 		switch s.Path {
 		case "numpy":

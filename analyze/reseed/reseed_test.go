@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/dptrace/dptrace/analyze/streams"
+	"github.com/dptrace/dptrace/analyze/evidence/draws"
 )
 
 func TestExpression(t *testing.T) {
@@ -58,8 +58,8 @@ const at = "train.py:88"
 
 // TestCode pins the code; e2e runs it in real programs.
 func TestCode(t *testing.T) {
-	slot := func(path, kind, class, role string) *streams.Slot {
-		return &streams.Slot{Path: path, Kind: kind, Class: class, Role: role, Owner: "pkg.aug"}
+	slot := func(path, kind, class, role string) *draws.Slot {
+		return &draws.Slot{Path: path, Kind: kind, Class: class, Role: role, Owner: "pkg.aug"}
 	}
 	numpy := slot("dataset.rng", "pcg64", "numpy.random._generator.Generator", "dataset")
 	torch := slot("dataset.transform.gen", "mt19937", "torch._C.Generator", "transform")

@@ -53,7 +53,7 @@ func (k *Key) Next() {
 	k[Block-1] = k[mtShift-1] ^ y>>1 ^ -(y&1)&mtMatrix
 }
 
-// Same tells whether two blocks are one and the same state.
+// Same reports whether two blocks are one and the same state.
 func (k *Key) Same(o *Key) bool {
 	if (k[0]^o[0])&mtUpper != 0 {
 		return false

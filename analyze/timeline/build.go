@@ -7,13 +7,17 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/traces"
 )
 
-// Build makes the model. problems are those of the run, known once all tables
-// were read.
-func (b *Builder) Build(problems []traces.Problem) *Timeline {
-	t := &Timeline{ExitCode: -1, problems: problems, lost: map[*traces.Part][]traces.Lost{}, limits: map[*traces.Part]map[limitKey]*limitRows{}, codes: map[*traces.Part]int{}, tiers: map[*traces.Part]string{}, workers: map[workerKey]*Worker{}}
+// Build makes the model.
+func (b *Builder) Build(e *collect.Evidence) *Timeline { return b.build(e.Run.Problems) }
+
+// build makes it; problems are those of the run, known once all tables were
+// read.
+func (b *Builder) build(problems []traces.Problem) *Timeline {
+	t := &Timeline{ExitCode: -1, problems: problems, lost: map[*traces.Part][]traces.Lost{}, limits: map[*traces.Part]map[limitKey]*limitRows{}, codes: map[*traces.Part]int{}, tiers: map[*traces.Part]string{}, workers: map[workerKey]*WorkerPass{}}
 	parts := slices.SortedFunc(maps.Keys(b.parts), func(a, b *traces.Part) int {
 		return cmp.Or(cmp.Compare(a.Trace, b.Trace), cmp.Compare(a.Name, b.Name))
 	})
@@ -166,7 +170,7 @@ func (ps *passRows) build(l *Loader, number int) *Pass {
 		p.End = max(p.End, ps.end.TsNS)
 		p.How = ps.end.End
 	}
-	if n := dealt(l.object(p.Object)); n > 0 && p.Delivered == n {
+	if n := expectedBatches(l.object(p.Object)); n > 0 && p.Delivered == n {
 		p.Exhausted = true
 	}
 	p.Open = ps.next.open

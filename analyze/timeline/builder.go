@@ -3,6 +3,7 @@ package timeline
 import (
 	"maps"
 
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -77,110 +78,107 @@ func (b *Builder) Add(batch traces.Batch) {
 		for i := range rows {
 			p.meta[rows[i].Key] = rows[i].Value
 		}
-	case []traces.Process:
-		for i := range rows {
-			r := &rows[i]
-			pr := p.proc(&r.Head)
-			mergeProcess(&pr.process, r)
-		}
-	case []traces.Exit:
-		for i := range rows {
-			r := rows[i]
-			pr := p.proc(&r.Head)
-			pr.exit = surer(pr.exit, &r)
-		}
 	case []traces.Lost:
-		for i := range rows {
-			r := &rows[i]
-			if r.Proc != 0 {
-				p.proc(&r.Head).lost[r.Source] += r.Count
-			}
-		}
-		p.lost = append(p.lost, rows...)
-	case []traces.Loader:
-		for i := range rows {
-			pr := p.proc(&rows[i].Head)
-			pr.loaders = append(pr.loaders, rows[i])
-		}
-	case []traces.Pass:
-		for i := range rows {
-			r := rows[i]
-			ps := p.proc(&r.Head).pass(r.Loader, r.Pass)
-			if r.Phase == "end" {
-				ps.end = &r
-			} else {
-				ps.begin = &r
-			}
-		}
-	case []traces.Worker:
-		for i := range rows {
-			r := rows[i]
-			pr := p.proc(&r.Head)
-			switch r.Phase {
-			case "begin":
-				pr.starts = append(pr.starts, r)
-			case "ready":
-				pr.ready = &r
-			case "exit":
-				pr.exits = append(pr.exits, r)
-			}
-		}
-	case []traces.Signal:
-		for i := range rows {
-			p.proc(&rows[i].Head).signals.add(rows[i])
-		}
-	case []traces.Oom:
-		for i := range rows {
-			r := rows[i]
-			p.proc(&r.Head).oom = &r
-		}
-	case []traces.Memory:
-		for i := range rows {
-			p.proc(&rows[i].Head).memory = rows[i]
-		}
+		p.addLost(rows)
 	case []traces.Limit:
-		for i := range rows {
-			p.addLimit(&rows[i])
+		each(rows, p.addLimit)
+	default:
+		p.addProcess(batch)
+		p.addLoading(batch)
+	}
+}
+
+func each[T any](rows []T, add func(*T)) {
+	for i := range rows {
+		add(&rows[i])
+	}
+}
+
+func (p *partRows) addLost(rows []traces.Lost) {
+	for i := range rows {
+		if r := &rows[i]; r.Proc != 0 {
+			p.proc(&r.Head).lost[r.Source] += r.Count
 		}
+	}
+	p.lost = append(p.lost, rows...)
+}
+
+// addProcess takes rows that tell of processes, whatever they do.
+func (p *partRows) addProcess(batch traces.Batch) {
+	switch rows := batch.Rows.(type) {
+	case []traces.Process:
+		each(rows, func(r *traces.Process) { mergeProcess(&p.proc(&r.Head).process, r) })
+	case []traces.Exit:
+		each(rows, func(r *traces.Exit) { pr := p.proc(&r.Head); pr.exit = surer(pr.exit, r) })
+	case []traces.Signal:
+		each(rows, func(r *traces.Signal) { p.proc(&r.Head).signals.add(*r) })
+	case []traces.Oom:
+		each(rows, func(r *traces.Oom) { p.proc(&r.Head).oom = r })
+	case []traces.Memory:
+		each(rows, func(r *traces.Memory) { p.proc(&r.Head).memory = *r })
 	case []traces.Exception:
-		for i := range rows {
-			p.proc(&rows[i].Head).raise(&rows[i])
-		}
+		each(rows, func(r *traces.Exception) { p.proc(&r.Head).raise(r) })
 	case []traces.Optimizer:
-		for i := range rows {
-			p.proc(&rows[i].Head).optims++
-		}
+		each(rows, func(r *traces.Optimizer) { p.proc(&r.Head).optims++ })
 	case []traces.Dist:
-		for i := range rows {
-			pr := p.proc(&rows[i].Head)
-			pr.dist = append(pr.dist, rows[i])
-		}
+		each(rows, func(r *traces.Dist) { pr := p.proc(&r.Head); pr.dist = append(pr.dist, *r) })
+	}
+}
+
+// addLoading takes rows that tell of loaders, passes, workers and batches.
+func (p *partRows) addLoading(batch traces.Batch) {
+	switch rows := batch.Rows.(type) {
+	case []traces.Loader:
+		each(rows, func(r *traces.Loader) { pr := p.proc(&r.Head); pr.loaders = append(pr.loaders, *r) })
+	case []traces.Pass:
+		each(rows, func(r *traces.Pass) { p.proc(&r.Head).pass(r.Loader, r.Pass).mark(r) })
+	case []traces.Worker:
+		each(rows, func(r *traces.Worker) { p.proc(&r.Head).worker(r) })
 	case []traces.BatchPut:
-		for i := range rows {
-			r := &rows[i]
-			ps := p.proc(&r.Head).pass(r.Loader, r.Pass)
-			ps.order.add(r.Batch, r.First, r.Indices, r.Keys)
-			ps.give(r)
-		}
+		each(rows, func(r *traces.BatchPut) { p.proc(&r.Head).pass(r.Loader, r.Pass).put(r) })
 	case []traces.BatchFetch:
-		for i := range rows {
-			r := &rows[i]
-			c := p.proc(&r.Head).window(windowKey{passKey{r.Loader, r.Pass}, r.Worker})
-			c.all++
-			c.handed = max(c.handed, int64(r.Batch))
-			if r.Samples > 0 {
-				c.filled++
-			}
-		}
+		each(rows, func(r *traces.BatchFetch) { p.proc(&r.Head).fetched(r) })
 	case []traces.BatchNext:
-		for i := range rows {
-			p.proc(&rows[i].Head).next(&rows[i])
-		}
+		each(rows, func(r *traces.BatchNext) { p.proc(&r.Head).next(r) })
+	}
+}
+
+// mark takes the row of a pass's begin or end.
+func (ps *passRows) mark(r *traces.Pass) {
+	if r.Phase == "end" {
+		ps.end = r
+	} else {
+		ps.begin = r
+	}
+}
+
+func (ps *passRows) put(r *traces.BatchPut) {
+	ps.order.add(r.Batch, r.First, r.Indices, r.Keys)
+	ps.give(r)
+}
+
+func (pr *procRows) worker(r *traces.Worker) {
+	switch r.Phase {
+	case "begin":
+		pr.starts = append(pr.starts, *r)
+	case "ready":
+		pr.ready = r
+	case "exit":
+		pr.exits = append(pr.exits, *r)
+	}
+}
+
+func (pr *procRows) fetched(r *traces.BatchFetch) {
+	c := pr.window(windowKey{passKey{r.Loader, r.Pass}, r.Worker})
+	c.all++
+	c.handed = max(c.handed, int64(r.Batch))
+	if r.Samples > 0 {
+		c.filled++
 	}
 }
 
 // Merge takes over what another Builder has collected from other parts.
-func (b *Builder) Merge(o *Builder) { maps.Copy(b.parts, o.parts) }
+func (b *Builder) Merge(o collect.Collector[*Timeline]) { maps.Copy(b.parts, o.(*Builder).parts) }
 
 func (b *Builder) part(part *traces.Part) *partRows {
 	p := b.parts[part]
@@ -242,7 +240,7 @@ func (pr *procRows) raise(r *traces.Exception) {
 	}
 }
 
-// handedOver tells whether torch hands an exception to the training loop. What
+// handedOver reports whether torch hands an exception to the training loop. What
 // is no Exception ends the worker.
 func handedOver(r *traces.Exception) bool {
 	switch r.Type {

@@ -33,7 +33,7 @@ func TestBrokenOffAfterTheLast(t *testing.T) {
 		b.Add(traces.Batch{Part: part, Table: "loader", Rows: []traces.Loader{c.loader}})
 		b.Add(traces.Batch{Part: part, Table: "pass", Rows: []traces.Pass{{Head: traces.Head{Proc: 1}, Loader: 1, Phase: "begin"},
 			{Head: traces.Head{Proc: 1}, Loader: 1, Phase: "end", End: "dropped", Delivered: c.delivered}}})
-		if p := b.Build(nil).Loaders[0].Passes[0]; p.Exhausted != c.want {
+		if p := b.build(nil).Loaders[0].Passes[0]; p.Exhausted != c.want {
 			t.Errorf("%s: after %d batches at its end %v, want %v", c.name, c.delivered, p.Exhausted, c.want)
 		}
 	}

@@ -25,27 +25,27 @@ func rank(source string) int {
 	return len(exitSources) // of a newer dptrace
 }
 
-// EndKnown tells whether it is known how the process ended, not only that it did.
+// EndKnown reports whether it is known how the process ended, not only that it did.
 func (p *Process) EndKnown() bool {
 	return p.Exit != nil && (p.Exit.ExitCode >= 0 || p.Exit.Signal != 0)
 }
 
-// EndedBadly tells whether it is known that a signal or a code other than 0
+// EndedBadly reports whether it is known that a signal or a code other than 0
 // ended the process.
 func (p *Process) EndedBadly() bool {
 	return p.EndKnown() && (p.Exit.Signal != 0 || p.Exit.ExitCode != 0)
 }
 
-// Exact tells whether the time of an exit row is that of the exit. The others
+// Exact reports whether the time of an exit row is that of the exit. The others
 // are written when somebody noticed.
 func Exact(e *traces.Exit) bool { return e != nil && e.Source == "kernel" }
 
-// BySelf tells whether a process sent a signal to itself, as abort() does.
+// BySelf reports whether a process sent a signal to itself, as abort() does.
 func BySelf(p *Process, s *traces.Signal) bool {
 	return s.SenderProc != 0 && s.SenderProc == p.Proc || s.SenderPid != 0 && s.SenderPid == p.Pid
 }
 
-// FromAbove tells whether a signal came from the parent of a process, or from
+// FromAbove reports whether a signal came from the parent of a process, or from
 // one of theirs: then it was asked to end. What it sent to itself, or what its
 // own access to memory raised, did not.
 func FromAbove(p *Process, s *traces.Signal) bool {
@@ -135,7 +135,7 @@ var signalNames = map[int32]string{
 	SIGTERM: "SIGTERM", SIGXCPU: "SIGXCPU", SIGXFSZ: "SIGXFSZ", SIGSYS: "SIGSYS",
 }
 
-// Ends tells whether a signal is one by which a user, a shell or a scheduler
+// Ends reports whether a signal is one by which a user, a shell or a scheduler
 // ends a program.
 func Ends(signal int32) bool {
 	switch signal {

@@ -47,7 +47,7 @@ func (ps *passRows) give(r *traces.BatchPut) {
 // InFlight is the batches that a worker was asked for and did not hand over.
 // It works on them in this order. all is false if it is not known which it
 // handed over last, because it was not watched from inside.
-func (w *Worker) InFlight() (batches []Given, all bool) {
+func (w *WorkerPass) InFlight() (batches []Given, all bool) {
 	if w == nil {
 		return nil, false
 	}

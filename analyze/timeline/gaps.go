@@ -89,7 +89,7 @@ func (t *Timeline) losses(procs []*Process, part *traces.Part, tables []string) 
 	return gaps
 }
 
-// Incomplete tells whether rows of some tables are lost that concern a process
+// Incomplete reports whether rows of some tables are lost that concern a process
 // itself, not its workers. That the last ones may be missing is not counted.
 func (t *Timeline) Incomplete(p *Process, tables ...string) bool {
 	if len(p.LostRecords) > 0 {

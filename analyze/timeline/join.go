@@ -39,7 +39,7 @@ func (t *Timeline) joinWorkers(rows *partRows, here []*Process) {
 					object, alive = pass.Object, map[int32]*started{}
 				}
 				for _, w := range fresh {
-					s := &started{number: w.Worker, first: pass.Recorded, life: &Life{Loader: l, Number: int(w.Worker), Pid: w.Pid, Object: w.Loader, Begin: &w}}
+					s := &started{number: w.Worker, first: pass.Recorded, life: &WorkerProcess{Loader: l, Number: int(w.Worker), Pid: w.Pid, Object: w.Loader, Begin: &w}}
 					l.Lives = append(l.Lives, s.life)
 					if s.process = nearest(byPid[w.Pid], taken, &w, rows); s.process != nil {
 						taken[s.process] = true
@@ -62,7 +62,7 @@ type started struct {
 	number  int32
 	first   uint32
 	process *Process
-	life    *Life
+	life    *WorkerProcess
 }
 
 func (t *Timeline) serve(pass *Pass, alive map[int32]*started, pr *procRows, rows *partRows) {
@@ -74,7 +74,7 @@ func (t *Timeline) serve(pass *Pass, alive map[int32]*started, pr *procRows, row
 	slices.Sort(numbers)
 	for _, n := range numbers {
 		s := alive[n]
-		w := &Worker{Pass: pass, Number: int(n), Process: s.process, handed: -1, given: pr.byPass[passKey{pass.Object, pass.Recorded}].given[n]}
+		w := &WorkerPass{Pass: pass, Number: int(n), Process: s.process, handed: -1, given: pr.byPass[passKey{pass.Object, pass.Recorded}].given[n]}
 		s.life.Workers = append(s.life.Workers, w)
 		if s.process != nil {
 			local := pass.Recorded - s.first
@@ -88,10 +88,10 @@ func (t *Timeline) serve(pass *Pass, alive map[int32]*started, pr *procRows, row
 		pass.Workers = append(pass.Workers, w)
 	}
 	if len(alive) == 0 && pass.Loader.object(pass.Object).NumWorkers <= 0 {
-		w := &Worker{Pass: pass, Number: -1, Process: main}
+		w := &WorkerPass{Pass: pass, Number: -1, Process: main}
 		w.Windows = pr.windows[windowKey{passKey{pass.Object, pass.Recorded}, -1}].windows()
 		t.workers[workerKey{main.Part, main.Proc, pass.Object, pass.Recorded, -1}] = w
-		pass.Workers = []*Worker{w}
+		pass.Workers = []*WorkerPass{w}
 	}
 }
 

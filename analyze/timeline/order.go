@@ -44,7 +44,7 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// Samples tells whether two passes handed out the same samples.
+// Samples reports whether two passes handed out the same samples.
 type Samples int
 
 const (

@@ -40,17 +40,17 @@ func (t *Timeline) Relation(a, b *Process) Relation {
 	return DataParallel
 }
 
-// Reduced tells whether the gradients of two ranks are reduced together.
+// Reduced reports whether the gradients of two ranks are reduced together.
 func (t *Timeline) Reduced(a, b *Process) bool {
 	return len(a.Peers) > 0 && len(b.Peers) > 0 && slices.Contains(a.Peers[0], int64(b.Rank))
 }
 
-// ownGroups tells whether the program joined a rank with others by itself.
+// ownGroups reports whether the program joined a rank with others by itself.
 func (p *Process) ownGroups() bool {
 	return slices.ContainsFunc(p.Groups, func(g traces.Dist) bool { return (own(&g) || g.Op == "exchange") && len(g.Ranks) != 1 })
 }
 
-// Initialized tells whether torch's default process group was up: without it
+// Initialized reports whether torch's default process group was up: without it
 // nothing of torch's reduces gradients.
 func (p *Process) Initialized() bool {
 	return len(p.Peers) > 0 || slices.ContainsFunc(p.Groups, func(g traces.Dist) bool { return g.Op == "init" })
@@ -62,13 +62,13 @@ func (p *Process) Initialized() bool {
 // although the gradients of all are reduced together.
 var replica = regexp.MustCompile(`(?i)^(tp|tensor|cp|context|sp|seq|sequence|ulysses|pp|pipe|pipeline|ep|expert|mp|model)(_?parallel)?$`)
 
-// Joined tells whether a Join context was entered: ranks may run different
+// Joined reports whether a Join context was entered: ranks may run different
 // numbers of steps in it.
 func (p *Process) Joined() bool {
 	return slices.ContainsFunc(p.Groups, func(g traces.Dist) bool { return g.Op == "join" })
 }
 
-// joined tells whether a process recorded a group of the program's own that has
+// joined reports whether a process recorded a group of the program's own that has
 // two ranks, and is none of those whose gradients are reduced.
 func (t *Timeline) joined(p, a, b *Process) bool {
 	dims := slices.ContainsFunc(p.Groups, func(g traces.Dist) bool { return g.Op == "mesh_dim" })
@@ -89,7 +89,7 @@ func (t *Timeline) joined(p, a, b *Process) bool {
 	return false
 }
 
-// reducing tells whether a group has the ranks of one whose gradients are
+// reducing reports whether a group has the ranks of one whose gradients are
 // reduced, or more than all of those.
 func (t *Timeline) reducing(ranks []int64, a, b *Process) bool {
 	if contains(ranks, a.Peers[0]) {
@@ -105,14 +105,14 @@ func (t *Timeline) reducing(ranks []int64, a, b *Process) bool {
 	return false
 }
 
-// gradients tells whether an operation reduces gradients.
+// gradients reports whether an operation reduces gradients.
 func gradients(op string) bool { return op == "ddp" || op == "fsdp" || op == "reduce" }
 
 func own(g *traces.Dist) bool { return g.Op == "group" || g.Op == "mesh" || g.Op == "mesh_dim" }
 
 func has(ranks []int64, p *Process) bool { return slices.Contains(ranks, int64(p.Rank)) }
 
-// contains tells whether all of some ranks are among others.
+// contains reports whether all of some ranks are among others.
 func contains(ranks, some []int64) bool {
 	return !slices.ContainsFunc(some, func(r int64) bool { return !slices.Contains(ranks, r) })
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Together tells whether two processes are ranks of one training: other ranks,
+// Together reports whether two processes are ranks of one training: other ranks,
 // and alive at the same time (not one the restart of the other), which is known
 // only where they share a clock.
 func Together(a, b *Process) bool {

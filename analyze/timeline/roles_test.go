@@ -57,7 +57,7 @@ func TestRoles(t *testing.T) {
 		}
 		b.Add(traces.Batch{Part: part, Table: "batch_next", Rows: rows})
 		got := map[string]Role{}
-		for _, l := range b.Build(nil).Loaders {
+		for _, l := range b.build(nil).Loaders {
 			for name, n := range loaders {
 				if l.First().Loader == n {
 					got[name] = l.Passes[0].Role

@@ -96,7 +96,7 @@ func (s *nextStats) role(trained bool, mostDelivered int) Role {
 	return Unknown
 }
 
-// Evaluates tells whether a pass was a loop of its own in which nothing was
+// Evaluates reports whether a pass was a loop of its own in which nothing was
 // learned: no step followed a delivery, and gradients were off, or no step was
 // taken in it from its begin to the end of its data. A second loader of a
 // training step, advanced now and then, is no evaluation.
@@ -105,9 +105,9 @@ func (p *Pass) Evaluates() bool {
 	return p.Role == Eval && s != nil && s.own == 0 && (s.gradOn == 0 || s.between == 0 && s.stopped)
 }
 
-// Stepped tells whether an optimizer of the process had stepped when the pass was
+// Stepped reports whether an optimizer of the process had stepped when the pass was
 // last asked for data.
 func (p *Pass) Stepped() bool { return p.stats != nil && p.stats.steps > 0 }
 
-// Made is the DataLoader object that the pass is of.
-func (p *Pass) Made() *traces.Loader { return p.Loader.object(p.Object) }
+// DataLoader is the DataLoader object that the pass is of.
+func (p *Pass) DataLoader() *traces.Loader { return p.Loader.object(p.Object) }

@@ -12,9 +12,6 @@ import (
 	"github.com/dptrace/dptrace/traces"
 )
 
-// Needs is the tables that a Builder reads.
-var Needs = []string{"meta", "host", "process", "exit", "signal", "oom", "limit", "lost", "loader", "pass", "worker", "optimizer", "dist", "memory", "batch_put", "batch_fetch", "exception", "batch_next"}
-
 // Timeline is one run.
 type Timeline struct {
 	Processes []*Process
@@ -29,7 +26,7 @@ type Timeline struct {
 	limits   map[*traces.Part]map[limitKey]*limitRows
 	codes    map[*traces.Part]int // of the commands; -1 unknown
 	tiers    map[*traces.Part]string
-	workers  map[workerKey]*Worker
+	workers  map[workerKey]*WorkerPass
 }
 
 // Process is one process of the run.
@@ -56,7 +53,7 @@ type Process struct {
 	LostRecords map[string]uint64
 }
 
-// Hooked tells whether the process was watched from inside.
+// Hooked reports whether the process was watched from inside.
 func (p *Process) Hooked() bool { return p != nil && p.Hook != "off" && p.Hook != "none" }
 
 // Loader is one DataLoader as its program knows it: objects that are made anew
@@ -67,7 +64,7 @@ type Loader struct {
 	Objects []traces.Loader
 	Passes  []*Pass
 	Role    Role
-	Lives   []*Life // its worker processes, in the order of their starts
+	Lives   []*WorkerProcess // its worker processes, in the order of their starts
 }
 
 // Rank of the loader's process; -1 unknown.
@@ -82,16 +79,17 @@ func (l *Loader) At() string {
 }
 
 // Place is file:line with the file relative to the working directory, if it
-// lies in it.
+// lies in it, and without detours: a/../b.py is b.py.
 func Place(cwd, file string, line int32) string {
 	if file == "" {
 		return "unknown place"
 	}
 	if cwd != "" && filepath.IsAbs(file) {
-		if rel, err := filepath.Rel(cwd, file); err == nil && !strings.HasPrefix(rel, "..") {
+		if rel, err := filepath.Rel(cwd, file); err == nil && rel != ".." && !strings.HasPrefix(rel, "../") {
 			file = rel
 		}
 	}
+	file = filepath.Clean(file)
 	if line <= 0 {
 		return file
 	}
@@ -126,13 +124,13 @@ type Pass struct {
 	End        int64    // of the pass, or the last sign of it
 	Optimizers []uint32 // that stepped in it
 	Order      Order
-	Workers    []*Worker // of a loader without workers: the main process, number -1
+	Workers    []*WorkerPass // of a loader without workers: the main process, number -1
 
 	stats *nextStats
 }
 
-// Worker is the share of one worker in one pass.
-type Worker struct {
+// WorkerPass is the share of one worker in one pass.
+type WorkerPass struct {
 	Pass    *Pass
 	Number  int      // -1: the main process
 	Process *Process // nil: never heard of, or without hook
@@ -145,11 +143,11 @@ type Worker struct {
 // ExitCodeOf is the exit code of the command that a part is the recording of; -1 unknown.
 func (t *Timeline) ExitCodeOf(part *traces.Part) int { return t.codes[part] }
 
-// Kernel tells whether a part was recorded in the kernel tier: then the ends of
+// Kernel reports whether a part was recorded in the kernel tier: then the ends of
 // all processes are known.
 func (t *Timeline) Kernel(part *traces.Part) bool { return t.tiers[part] == "kernel" }
 
-// SameTraining tells whether two passes belong to one training: they share an
+// SameTraining reports whether two passes belong to one training: they share an
 // optimizer, or none ever stepped in their process.
 func (p *Pass) SameTraining(q *Pass) bool {
 	if !p.Loader.Process.Stepped && !q.Loader.Process.Stepped {
@@ -165,12 +163,12 @@ func (p *Pass) SameTraining(q *Pass) bool {
 	return false
 }
 
-// Iterable tells whether the loader's dataset is an IterableDataset.
+// Iterable reports whether the loader's dataset is an IterableDataset.
 func (l *Loader) Iterable() bool { return l.First().Iterable }
 
 // Worker finds whose fetch a row of batch_fetch or rng_state belongs to; nil
 // if nobody's, or if the row that would tell is lost.
-func (t *Timeline) Worker(part *traces.Part, proc, loader, pass uint32, worker int32) *Worker {
+func (t *Timeline) Worker(part *traces.Part, proc, loader, pass uint32, worker int32) *WorkerPass {
 	return t.workers[workerKey{part, proc, loader, pass, worker}]
 }
 

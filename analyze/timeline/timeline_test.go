@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dptrace/dptrace/analyze/collect"
 	. "github.com/dptrace/dptrace/analyze/detect/detecttest"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
@@ -13,11 +14,11 @@ import (
 func build(t *testing.T, r *Run) *timeline.Timeline {
 	t.Helper()
 	run := r.Open(t)
-	b := timeline.NewBuilder()
-	if err := run.Each(timeline.Needs, func(batch traces.Batch) error { b.Add(batch); return nil }); err != nil {
+	e, err := collect.Read(run, timeline.Source)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return b.Build(run.Problems)
+	return collect.Of(e, timeline.Source)
 }
 
 func noGens(int, int) []*Gen { return nil }

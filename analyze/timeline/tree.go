@@ -59,7 +59,7 @@ func (p *Process) Final() *Process {
 	return p
 }
 
-// Under tells whether q is an ancestor of p.
+// Under reports whether q is an ancestor of p.
 func (p *Process) Under(q *Process) bool {
 	seen := 0
 	for up := p.Parent; up != nil && seen < 1000; up = up.Parent { // pids that came back cannot make it run in circles

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dptrace/dptrace/analyze"
 	"github.com/dptrace/dptrace/analyze/export"
 	"github.com/dptrace/dptrace/analyze/report"
 )
@@ -75,6 +76,10 @@ func write(stdout, stderr io.Writer, e export.Exporter, output string, paths []s
 	if err != nil {
 		return err
 	}
+	result, err := analyze.Run(run, analyze.Rules, e.Sources...)
+	if err != nil {
+		return &exit{exitIncomplete, err}
+	}
 	if output == "" {
 		output = exportName(paths[0], e.Suffix)
 	}
@@ -82,19 +87,21 @@ func write(stdout, stderr io.Writer, e export.Exporter, output string, paths []s
 		if _, ok := terminal(stdout); ok {
 			return errors.New("this is no text for a terminal: name a file with -o, or redirect stdout")
 		}
-		err = e.Write(stdout, run)
+		err = guarded("export "+e.Name, func() error { return e.Write(stdout, result) })
 	} else {
-		err = writeFile(output, func(w io.Writer) error { return e.Write(w, run) })
+		err = writeFile(output, func(w io.Writer) error {
+			return guarded("export "+e.Name, func() error { return e.Write(w, result) })
+		})
 	}
 	if err != nil {
 		return &exit{exitIncomplete, err}
 	}
 	if output != "-" {
-		fmt.Fprintf(stderr, "dptrace: wrote %s; look at it with %s\n", output, strings.ReplaceAll(e.Open, "FILE", output))
+		tell(stderr, fmt.Sprintf("wrote %s; look at it with %s", output, strings.ReplaceAll(e.Open, "FILE", output)))
 	}
-	incomplete := report.IncompleteRun(run)
+	incomplete := report.Incomplete(result)
 	for _, line := range incomplete {
-		fmt.Fprintln(stderr, "dptrace: warning:", line)
+		warn(stderr, line)
 	}
 	if len(incomplete) > 0 {
 		return &exit{code: exitIncomplete}

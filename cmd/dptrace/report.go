@@ -14,6 +14,7 @@ import (
 
 	"github.com/dptrace/dptrace/analyze"
 	"github.com/dptrace/dptrace/analyze/accept"
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/report"
 	"github.com/dptrace/dptrace/traces"
@@ -22,11 +23,8 @@ import (
 // Exit codes of report besides 0 and exitUsage.
 const (
 	exitFindings   = 1
-	exitIncomplete = 3 // the trace is unreadable, or was cut or damaged
+	exitIncomplete = 3 // the trace is unreadable, or not all was seen: cut, damaged, lost, a torch process without the hook
 )
-
-// formats of a report.
-var formats = []string{"text", "json"}
 
 // failOn are the values of --fail-on; at "never" no finding fails.
 var failOn = map[string]finding.Certainty{
@@ -35,7 +33,8 @@ var failOn = map[string]finding.Certainty{
 
 func newReport() *cobra.Command {
 	var o reportOptions
-	var threshold string
+	var threshold, format string
+	formats := report.FormatNames()
 	cmd := &cobra.Command{
 		Use:   "report [flags] [TRACE...]",
 		Short: "Print what is wrong with the data pipeline of a recorded training",
@@ -55,14 +54,17 @@ accepts findings by rule and place, each with a reason:
 Accepted findings are listed apart and do not fail.
 
 Exit code: 0 nothing at or above --fail-on; 1 there is; 2 wrong usage; 3 the
-trace is unreadable or incomplete. Findings win over 3.`,
+trace is unreadable, or the recording incomplete: cut, damaged, rows lost, a hook
+that gave up, a process with torch and without the hook. Findings win over 3.`,
 		Example: `  dptrace report
   dptrace report --format json --fail-on likely run.dptrace
   dptrace report rank-*.dptrace`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains(formats, o.format) {
-				return fmt.Errorf("report: --format %q: this build has %s", o.format, strings.Join(formats, " and "))
+			i := slices.IndexFunc(report.Formats, func(f report.Format) bool { return f.Name == format })
+			if i < 0 {
+				return fmt.Errorf("report: --format %q: this build has %s", format, strings.Join(formats, " and "))
 			}
+			o.format = report.Formats[i]
 			var ok bool
 			if o.atLeast, ok = failOn[threshold]; !ok {
 				return fmt.Errorf("report: --fail-on %q: use proven, likely, note or never", threshold)
@@ -75,7 +77,8 @@ trace is unreadable or incomplete. Findings win over 3.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.format, "format", "text", "form of the report: "+strings.Join(formats, " or "))
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "every check with its reason, and every piece of evidence (default false)")
+	f.StringVar(&format, "format", formats[0], "form of the report: "+strings.Join(formats, " or "))
 	f.StringVar(&threshold, "fail-on", "proven", "exit with 1 at findings of this certainty or above: proven, likely, note or never")
 	f.StringVar(&o.config, "config", "", "file that accepts findings (default dptrace.toml here, or where the run was recorded)")
 	oneRunFlag(cmd, &o.oneRun)
@@ -89,7 +92,8 @@ trace is unreadable or incomplete. Findings win over 3.`,
 
 // reportOptions are the flags of report.
 type reportOptions struct {
-	format  string
+	format  report.Format
+	verbose bool
 	atLeast finding.Certainty
 	config  string
 	oneRun  bool
@@ -110,18 +114,15 @@ func judge(stdout, stderr io.Writer, paths []string, o reportOptions) error {
 	if err != nil {
 		return &exit{exitIncomplete, err}
 	}
-	if o.format == "json" {
-		err = report.JSON(stdout, result)
-	} else {
-		err = printText(stdout, result)
-	}
-	if err != nil {
+	options := look(stdout)
+	options.Verbose = o.verbose
+	if err := guarded("report as "+o.format.Name, func() error { return o.format.Write(stdout, result, options) }); err != nil {
 		return &exit{exitIncomplete, err}
 	}
 	incomplete := report.Incomplete(result)
-	if o.format != "text" {
+	if !o.format.Warns {
 		for _, line := range slices.Concat(incomplete, report.Unused(result)) {
-			fmt.Fprintln(stderr, "dptrace: warning:", line)
+			warn(stderr, line)
 		}
 	}
 	switch {
@@ -133,9 +134,18 @@ func judge(stdout, stderr io.Writer, paths []string, o reportOptions) error {
 	return nil
 }
 
+// guarded makes an error of a panic: what a trace held that this form of it was
+// not made for ends nothing else.
+func guarded(what string, write func() error) (err error) {
+	if failed := collect.Guard(what, func() { err = write() }); failed != nil {
+		return failed
+	}
+	return err
+}
+
 // analyzed judges a run and marks what is accepted.
 func analyzed(run *traces.Run, accepted []accept.Entry) (*analyze.Result, error) {
-	result, err := analyze.Run(run)
+	result, err := analyze.Run(run, analyze.Rules)
 	if err != nil {
 		return nil, err
 	}
@@ -156,22 +166,22 @@ func printReport(w io.Writer, trace string) error {
 		return err
 	}
 	fmt.Fprintln(w) // apart from what the program has printed
-	return errors.Join(printText(w, result), wrong)
+	return errors.Join(guarded("report", func() error { return report.Text(w, result, look(w)) }), wrong)
 }
 
-// printText uses colour and characters beyond ASCII only where they can be
-// shown: on a terminal, and as NO_COLOR, TERM and the locale say.
-func printText(w io.Writer, r *analyze.Result) error {
+// look is how a report may look: colour and characters beyond ASCII only where
+// they can be shown, on a terminal, and as NO_COLOR, TERM and the locale say.
+func look(w io.Writer) report.Options {
 	var o report.Options
 	if columns, ok := terminal(w); ok {
 		o.Width = min(max(columns, 60), 120)
 		o.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 		o.Unicode = utf8Locale(os.Getenv)
 	}
-	return report.Text(w, r, o)
+	return o
 }
 
-// terminal tells whether w is one, and how wide.
+// terminal reports whether w is one, and how wide.
 func terminal(w io.Writer) (columns int, ok bool) {
 	f, isFile := w.(*os.File)
 	if !isFile {

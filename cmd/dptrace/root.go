@@ -3,9 +3,12 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"github.com/dptrace/dptrace/analyze/words"
 )
 
 // exitUsage is the exit code of a command that was called wrongly.
@@ -62,6 +65,14 @@ memory that workers copy, workers that die, crashes that nobody reports.`,
 	return root
 }
 
+// tell writes a message of ours. What it quotes of a trace, of a file or of the
+// command line cannot steer a terminal.
+func tell(w io.Writer, message string) {
+	_, _ = fmt.Fprintln(w, "dptrace:", words.Printable(message)) // there is nobody else to tell
+}
+
+func warn(w io.Writer, message string) { tell(w, "warning: "+message) }
+
 // run executes the command line and gives the exit code.
 func run(args []string) int {
 	root := newRoot()
@@ -78,6 +89,6 @@ func run(args []string) int {
 			return code
 		}
 	}
-	fmt.Fprintln(os.Stderr, "dptrace:", err)
+	tell(os.Stderr, err.Error())
 	return code
 }

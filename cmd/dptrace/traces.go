@@ -69,7 +69,7 @@ func openRun(stderr io.Writer, paths []string, oneRun bool) (*traces.Run, error)
 			return nil, severalRuns(recordings)
 		}
 	}
-	fmt.Fprintf(stderr, "dptrace: run %s was recorded %d times, and these did not overlap; this is the last, of %s\n", last[0].RunID, len(recordings), began(last[0]))
+	tell(stderr, fmt.Sprintf("run %s was recorded %d times, and these did not overlap; this is the last, of %s", last[0].RunID, len(recordings), began(last[0])))
 	run.Keep(last)
 	return run, nil
 }

@@ -13,5 +13,6 @@ var Probe = probe.Probe{
 	Doc:   "pages that forked workers copy by writing to them (copy-on-write), exactly and where; from the kernel",
 	Tier:  probe.Kernel,
 	Needs: needs,
+	After: []string{"process"},
 	Start: start,
 }

@@ -1,10 +1,8 @@
 package cow
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -13,85 +11,63 @@ import (
 )
 
 const (
-	tick = 100 * time.Millisecond
 	// Between two looks at the kernel's counts: this long, or so long that
 	// looking is a hundredth of the time.
 	lookEvery = time.Second
 	lookShare = 0.01
-	costEvery = 5 * time.Second
 )
 
 // watcher holds what the programs count, and hands it on.
 type watcher struct {
 	*probe.Recording
-	programs *probe.Programs
 	blocks   *ebpf.Map
 	procs    map[uint32]*process // by the ID of the kernel side
 	finished map[uint32]bool
 	parents  map[uint32]forker // what they had mapped when they forked last
-	losses   probe.Losses
-	began    time.Duration // CPU time of the thread before
-	keys     []cowBlock    // for read
+	next     time.Time         // of look
+	keys     []cowBlock        // for read
 	values   []cowPages
 }
 
-func start(r *probe.Recording) (probe.Watch, error) {
-	if r.Descendants == nil {
-		return nil, errors.New("the process probe did not start")
-	}
-	spec, err := loadCow()
-	if err != nil {
-		return nil, fmt.Errorf("read the eBPF object: %w", err)
-	}
-	programs, err := probe.Attach(spec, map[string]*ebpf.Map{cowMapProcs: r.Descendants})
-	if err != nil {
-		return nil, err
-	}
-	w := &watcher{Recording: r, programs: programs, blocks: programs.Maps[cowMapBlocks], procs: map[uint32]*process{}, finished: map[uint32]bool{}, parents: map[uint32]forker{}}
-	return w.watch, nil
+var kernelSide = probe.KernelSide{
+	Probe: "cow",
+	Load:  loadCow,
+	Table: "cow",
+	Drops: []probe.Drop{
+		{Variable: cowVarLostBlocks, Table: "cow", Reason: "the map of 2 MiB blocks was full: where these pages are is not known"},
+	},
+	Open: open,
 }
 
-func (w *watcher) watch(ctx context.Context) error {
-	defer w.programs.Close()
-	runtime.LockOSThread() // its CPU time is what looking costs
-	defer runtime.UnlockOSThread()
-	w.began = probe.ThreadCPU()
-	var next, costed time.Time
-	for ctx.Err() == nil {
-		now := time.Now()
-		w.programs.Measure(now)
-		if now.Sub(costed) >= costEvery {
-			costed = now
-			w.cost()
-		}
-		w.welcome()
-		if !now.Before(next) {
-			before := probe.ThreadCPU()
-			if err := w.look(now); err != nil {
-				return err
-			}
-			next = now.Add(max(lookEvery, time.Duration(float64(probe.ThreadCPU()-before)/lookShare)))
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(tick):
-		}
+func start(r *probe.Recording) (probe.Watch, error) { return kernelSide.Start(r) }
+
+func open(r *probe.Recording, p *probe.Programs) probe.Handler {
+	w := &watcher{Recording: r, blocks: p.Maps[cowMapBlocks], procs: map[uint32]*process{}, finished: map[uint32]bool{},
+		parents: map[uint32]forker{}}
+	// One run of a program for each page fault of the run's processes.
+	return probe.Handler{Look: w.tick, Runs: r.Tree.Faults, End: w.end}
+}
+
+func (w *watcher) tick(now time.Time) error {
+	w.welcome()
+	if now.Before(w.next) {
+		return nil
 	}
-	<-w.Kin.Complete
-	err := w.look(time.Now())
-	w.tellAll()
-	w.cost()
+	before := probe.ThreadCPU()
+	err := w.look(now)
+	w.next = now.Add(max(lookEvery, time.Duration(float64(probe.ThreadCPU()-before)/lookShare)))
 	return err
 }
 
-// cost counts one run of a program for each page fault of the run's processes.
-func (w *watcher) cost() {
-	w.Rows.Append(w.programs.Cost("cow", probe.ThreadCPU()-w.began, w.Kin.Faults()))
+func (w *watcher) end() error {
+	err := w.look(time.Now())
+	w.tellAll()
+	return err
 }
 
 // welcome reads the mappings of processes that are new, or of their parents.
 func (w *watcher) welcome() {
-	for _, r := range w.Kin.All() {
+	for _, r := range w.Tree.All() {
 		if r.Inherit && w.procs[r.ID] == nil && !w.finished[r.ID] {
 			w.of(r)
 		}
@@ -102,13 +78,13 @@ func (w *watcher) welcome() {
 // process is finished with only if its end was known before its counts were
 // read: nothing can be added to them then.
 func (w *watcher) look(now time.Time) error {
-	kin := map[uint32]probe.Relative{}
-	for _, r := range w.Kin.All() {
-		kin[r.ID] = r
+	nodes := map[uint32]probe.Node{}
+	for _, r := range w.Tree.All() {
+		nodes[r.ID] = r
 	}
 	var spent []cowBlock
 	err := w.read(func(b cowBlock, n cowPages) {
-		r, ok := kin[b.Id]
+		r, ok := nodes[b.Id]
 		switch {
 		case !ok: // its fork is still in the ring
 			return
@@ -123,7 +99,7 @@ func (w *watcher) look(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	for _, r := range kin {
+	for _, r := range nodes {
 		p := w.procs[r.ID]
 		switch {
 		case !r.Ended.IsZero():
@@ -141,14 +117,11 @@ func (w *watcher) look(now time.Time) error {
 		}
 	}
 	for id := range w.finished {
-		if _, ok := kin[id]; !ok {
+		if _, ok := nodes[id]; !ok {
 			delete(w.finished, id)
 			delete(w.parents, id)
 		}
 	}
-	var lost uint64
-	w.programs.Counter("lost_blocks", &lost)
-	w.losses.Tell(w.Rows, "cow", "the map of 2 MiB blocks was full: where these pages are is not known", lost)
 	return nil
 }
 

@@ -3,30 +3,18 @@ package cow
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/dptrace/dptrace/probes/procfs"
 )
 
-const someMaps = `00400000-00452000 r-xp 00000000 08:02 173521 /usr/bin/dbus daemon
-00651000-00652000 rw-p 00051000 08:02 173521 /usr/bin/dbus daemon
-00e03000-00e24000 rw-p 00000000 00:00 0 [heap]
-7f0000000000-7f0000400000 rw-p 00000000 00:00 0 
-7f0000400000-7f0000401000 rw-s 00000000 00:17 99 /dev/shm/torch_1 (deleted)
-not a line
-7ffd00000000-7ffd00021000 rw-p 00000000 00:00 0 [stack]
-`
-
-func TestParseMaps(t *testing.T) {
-	want := []region{
-		{0x400000, 0x452000, "file"}, {0x651000, 0x652000, "file"}, {0xe03000, 0xe24000, "heap"},
-		{0x7f0000000000, 0x7f0000400000, "anon"}, {0x7f0000400000, 0x7f0000401000, "shm"}, {0x7ffd00000000, 0x7ffd00021000, "stack"},
-	}
-	if diff := cmp.Diff(want, parseMaps([]byte(someMaps)), cmp.AllowUnexported(region{})); diff != "" {
-		t.Error(diff)
-	}
-}
-
 func TestDominant(t *testing.T) {
-	maps := parseMaps([]byte(someMaps))
+	maps := []procfs.Mapping{
+		{Start: 0x400000, End: 0x452000, Name: "/usr/bin/dbus daemon", File: true},
+		{Start: 0x651000, End: 0x652000, Name: "/usr/bin/dbus daemon", File: true},
+		{Start: 0xe03000, End: 0xe24000, Name: "[heap]"},
+		{Start: 0x7f0000000000, End: 0x7f0000400000},
+		{Start: 0x7f0000400000, End: 0x7f0000401000, Name: "/dev/shm/torch_1 (deleted)", File: true, Shared: true},
+		{Start: 0x7ffd00000000, End: 0x7ffd00021000, Name: "[stack]"},
+	}
 	for name, tc := range map[string]struct {
 		start, end uint64
 		want       string

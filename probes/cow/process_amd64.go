@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/probes/procfs"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -24,14 +25,14 @@ type process struct {
 	blocks  map[uint64]*block
 	changed int // blocks that were not yet written so
 	next    time.Time
-	own     []region // its mappings as of the last look; nil: never read
+	own     []procfs.Mapping // its mappings as of the last look; nil: never read
 	forker
 }
 
 // forker is what the parent of a process had mapped.
 type forker struct {
-	inherit []region // soon after the fork; nil: not known
-	earlier []region // when it forked others before: it may have unmapped some since
+	inherit []procfs.Mapping // soon after the fork; nil: not known
+	earlier []procfs.Mapping // when it forked others before: it may have unmapped some since
 	read    time.Time
 }
 
@@ -46,7 +47,7 @@ func (b *block) pages() uint32 { return b.User + b.Kernel }
 
 // of finds a process. What its parent has mapped is read when it is first seen:
 // that is what it has inherited.
-func (w *watcher) of(r probe.Relative) *process {
+func (w *watcher) of(r probe.Node) *process {
 	p := w.procs[r.ID]
 	if p == nil {
 		p = &process{blocks: map[uint64]*block{}, forker: w.forkerOf(r.Parent)}
@@ -62,11 +63,11 @@ func (w *watcher) forkerOf(id uint32) forker {
 	if known.inherit != nil && time.Since(known.read) < lookEvery {
 		return known
 	}
-	parent, ok := w.Kin.Of(id)
+	parent, ok := w.Tree.Of(id)
 	if !ok || !parent.Ended.IsZero() {
 		return forker{earlier: known.inherit}
 	}
-	all, err := readMaps(parent.Pid)
+	all, err := procfs.Maps(parent.Pid)
 	if err != nil {
 		return forker{earlier: known.inherit}
 	}
@@ -103,7 +104,7 @@ func (p *process) classify(pid int32, alive bool) {
 		b.kind = dominant(p.own, start, end)
 		if b.kind == "" && alive && !asked {
 			asked = true
-			if all, err := readMaps(pid); err == nil {
+			if all, err := procfs.Maps(pid); err == nil {
 				p.own = all
 				b.kind = dominant(p.own, start, end)
 			}
@@ -129,7 +130,7 @@ const (
 )
 
 // tell writes a row for each kind of mapping that has changed.
-func (w *watcher) tell(p *process, r probe.Relative, now time.Time, final bool) {
+func (w *watcher) tell(p *process, r probe.Node, now time.Time, final bool) {
 	p.classify(r.Pid, !final)
 	rows := map[string]*traces.Cow{}
 	wrote := 0
@@ -160,7 +161,7 @@ func (w *watcher) tell(p *process, r probe.Relative, now time.Time, final bool) 
 
 // finish writes the last rows of a process: with what the map had no room for,
 // and what it did after it had forked children itself.
-func (w *watcher) finish(r probe.Relative) {
+func (w *watcher) finish(r probe.Node) {
 	if w.finished[r.ID] {
 		return
 	}
@@ -188,7 +189,7 @@ func (w *watcher) finish(r probe.Relative) {
 // tellAll writes what is known of processes that live on.
 func (w *watcher) tellAll() {
 	for id, p := range w.procs {
-		if r, ok := w.Kin.Of(id); ok && r.Inherit && p.changed > 0 {
+		if r, ok := w.Tree.Of(id); ok && r.Inherit && p.changed > 0 {
 			w.tell(p, r, time.Now(), false)
 		}
 	}

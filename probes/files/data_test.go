@@ -1,34 +1,55 @@
 package files
 
-import "testing"
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
 
+const hook = "../../shim/python/"
+
+// The hook's own test reads the same paths.
 func TestIsData(t *testing.T) {
-	for path, want := range map[string]bool{
-		"/data/train/0001.jpg":                                  true,
-		"/home/me/shards/train-000.tar":                         true,
-		"/library/shelves.h5":                                   true,
-		"/home/me/.cache/huggingface/x.arrow":                   true,
-		"/dev/shm/imagenet/0.rec":                               true,
-		"/data/libs/part.bin":                                   true,
-		"/usr/local/data/points.npy":                            true,
-		"/dev/shm/torch_123_456_0":                              false,
-		"/dev/shm/sem.mp-abc":                                   false,
-		"/dev/urandom":                                          false,
-		"/proc/self/maps":                                       false,
-		"/etc/ld.so.cache":                                      false,
-		"/usr/lib/python3/dist-packages/a.json":                 false,
-		"/home/me/venv/lib/python3.11/site-packages/x":          false,
-		"/opt/packages/torch-2.15.0.dist-info/entry_points.txt": false,
-		"/opt/env/bin/python3.11":                               false,
-		"/home/me/venv/pyvenv.cfg":                              false,
-		"/home/me/train.py":                                     false,
-		"/home/me/__pycache__/train.cpython-311.pyc":            false,
-		"/opt/cuda/libcudart.so.12":                             false,
-		"/lib/x86_64-linux-gnu/libc.so.6":                       false,
-		"/lib64/ld-linux-x86-64.so.2":                           false,
-	} {
-		if got := isData(path); got != want {
-			t.Errorf("%q: %v, want %v", path, got, want)
+	text, err := os.ReadFile(hook + "tests/data_files.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]int{}
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		want, path, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if got := isData(path); got != (want == "data") {
+			t.Errorf("%q: %v, want %s", path, got, want)
+		}
+		seen[want]++
+	}
+	if seen["data"] < 5 || seen["none"] < 5 || len(seen) != 2 {
+		t.Errorf("the test looks in the wrong place: %v", seen)
+	}
+}
+
+// What the kernel's word leaves out and what the hook's does must be the same.
+func TestListsAreTheHooks(t *testing.T) {
+	text, err := os.ReadFile(hook + "dptrace_hook/open_files.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, ours := range map[string][]string{"SYSTEM": system, "INSIDE": inside, "ENDS": ends, "VERSIONED": versioned, "SHARED": shared} {
+		list := regexp.MustCompile(`(?s)\n` + name + ` = \((.*?)\)`).FindSubmatch(text)
+		if list == nil {
+			t.Errorf("the hook has no %s", name)
+			continue
+		}
+		var theirs []string
+		for _, quoted := range regexp.MustCompile(`"(.*?)"`).FindAllSubmatch(list[1], -1) {
+			theirs = append(theirs, string(quoted[1]))
+		}
+		if !slices.Equal(ours, theirs) {
+			t.Errorf("%s of the hook is\n%q, not\n%q", name, theirs, ours)
 		}
 	}
 }

@@ -4,16 +4,9 @@
 package files
 
 import (
-	"context"
 	"encoding/binary"
-	"errors"
-	"fmt"
-	"runtime"
 	"strings"
 	"time"
-
-	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/ringbuf"
 
 	"github.com/dptrace/dptrace/probes/probe"
 	"github.com/dptrace/dptrace/traces"
@@ -25,27 +18,29 @@ var Probe = probe.Probe{
 	Doc:   "data files that each process of the run opens for reading; from the kernel",
 	Tier:  probe.Kernel,
 	Needs: needs,
-	Start: start,
+	After: []string{"process"},
+	Start: kernelSide.Start,
 }
 
-const (
-	lookEvery = 100 * time.Millisecond
-	tellEvery = time.Second
-	costEvery = 5 * time.Second
-)
+var kernelSide = probe.KernelSide{
+	Probe: "files",
+	Load:  loadFiles,
+	Ring:  filesMapFiles,
+	Table: "opened",
+	Drops: []probe.Drop{
+		{Variable: filesVarLostEvents, Table: "opened", Reason: "the ring of the files probe was full"},
+		{Variable: filesVarLostPaths, Table: "opened", Reason: "files whose path has more than 511 bytes"},
+	},
+	Open: open,
+}
 
 // watcher turns what processes open into rows.
 type watcher struct {
 	*probe.Recording
 	programs *probe.Programs
-	ring     *ringbuf.Reader
 	waiting  []opening           // of processes whose fork is still in the ring of the process probe
 	procs    map[uint32]*process // by the ID of the kernel side
-	losses   probe.Losses
-	orphans  uint64        // events of processes that never became known
-	nameless uint64        // files with a relative name that were not found
-	bad      uint64        // events that could not be decoded
-	began    time.Duration // CPU time of the thread before
+	nameless uint64              // files with a relative name that were not found
 }
 
 // opening is an event and where its file is.
@@ -66,81 +61,42 @@ type file struct {
 	path string
 }
 
-func start(r *probe.Recording) (probe.Watch, error) {
-	if r.Descendants == nil {
-		return nil, errors.New("the process probe did not start")
+func open(r *probe.Recording, p *probe.Programs) probe.Handler {
+	w := &watcher{Recording: r, programs: p, procs: map[uint32]*process{}}
+	return probe.Handler{
+		Take:   w.take,
+		Look:   func(time.Time) error { w.tell(); return nil },
+		Second: func(time.Time) { w.finish(false); w.tellNameless() },
+		Runs:   func() uint64 { return p.Counter(filesVarRuns, 0) },
+		End:    w.end,
 	}
-	spec, err := loadFiles()
-	if err != nil {
-		return nil, fmt.Errorf("read the eBPF object: %w", err)
-	}
-	programs, err := probe.Attach(spec, map[string]*ebpf.Map{filesMapProcs: r.Descendants})
-	if err != nil {
-		return nil, err
-	}
-	ring, err := ringbuf.NewReader(programs.Maps[filesMapFiles])
-	if err != nil {
-		programs.Close()
-		return nil, fmt.Errorf("open the eBPF ring: %w", err)
-	}
-	w := &watcher{Recording: r, programs: programs, ring: ring, procs: map[uint32]*process{}}
-	return w.watch, nil
 }
 
-func (w *watcher) watch(ctx context.Context) error {
-	defer w.programs.Close()
-	defer func() { _ = w.ring.Close() }()
-	defer context.AfterFunc(ctx, func() { _ = w.ring.Flush() })() // do not wait for the next look
-	runtime.LockOSThread()                                        // its CPU time is what watching costs
-	defer runtime.UnlockOSThread()
-	w.began = probe.ThreadCPU()
-	told, costed := time.Now(), time.Now()
-	for ctx.Err() == nil {
-		now := time.Now()
-		if err := probe.Drain(w.ring, now.Add(lookEvery), w.take); err != nil {
-			return err
-		}
-		w.tell()
-		if now.Sub(told) >= tellEvery {
-			told = now
-			w.finish(false)
-			w.tellLost()
-		}
-		w.programs.Measure(now)
-		if now.Sub(costed) >= costEvery {
-			costed = now
-			w.cost()
-		}
-	}
-	<-w.Kin.Complete
-	if err := probe.Drain(w.ring, time.Now(), w.take); err != nil {
-		return err
-	}
+func (w *watcher) end() error {
 	w.tell()
-	w.orphans = uint64(len(w.waiting))
+	w.programs.Lost("opened", "files of processes whose fork was lost", uint64(len(w.waiting)))
 	w.finish(true)
+	w.tellNameless()
 	w.tellMore()
-	w.tellLost()
-	w.cost()
 	return nil
 }
 
 // take finds out what was opened, at once: the process may be asked for its
 // folder. Of whom it is told may not be known yet.
-func (w *watcher) take(raw []byte) {
+func (w *watcher) take(raw []byte) bool {
 	var e filesOpenEvent
 	if n, err := binary.Decode(raw, binary.NativeEndian, &e); err != nil || n > len(raw) { // the ring rounds sizes up
-		w.bad++
-		return
+		return false
 	}
 	w.waiting = append(w.waiting, opening{e, w.pathOf(&e)})
+	return true
 }
 
 // tell writes the first open of each file whose process is known by now.
 func (w *watcher) tell() {
 	unknown := w.waiting[:0]
 	for _, e := range w.waiting {
-		r, ok := w.Kin.Of(e.Id)
+		r, ok := w.Tree.Of(e.Id)
 		if !ok {
 			unknown = append(unknown, e)
 			continue
@@ -169,7 +125,7 @@ func (w *watcher) of(id uint32) *process {
 	return w.procs[id]
 }
 
-// ours tells whether a file is one of the hook's.
+// ours reports whether a file is one of the hook's.
 func (w *watcher) ours(path string) bool {
 	return strings.HasPrefix(path, w.Spool+"/") || strings.HasPrefix(path, w.Hook+"/")
 }
@@ -179,7 +135,7 @@ func (w *watcher) ours(path string) bool {
 func (w *watcher) finish(all bool) {
 	opens := w.programs.Maps[filesMapOpens]
 	for id, p := range w.procs {
-		r, ok := w.Kin.Of(id)
+		r, ok := w.Tree.Of(id)
 		if !all && (!ok || r.Ended.IsZero()) {
 			continue
 		}
@@ -197,33 +153,15 @@ func (w *watcher) finish(all bool) {
 	}
 }
 
+func (w *watcher) tellNameless() {
+	const reason = "files with a relative name that were not found: their process was gone or elsewhere, or they were removed"
+	w.programs.Lost("opened", reason, w.nameless)
+}
+
 // tellMore writes how many opens there were beyond what is told of each process:
 // a dataset may have a million files, of which the first ones say where it lies.
 func (w *watcher) tellMore() {
-	var n uint64
-	w.programs.Counter(filesVarLostMore, &n)
-	if n > 0 {
+	if n := w.programs.Counter(filesVarLostMore, 0); n > 0 {
 		w.Rows.Append(traces.Opened{Head: traces.Head{TsNS: probe.Now()}, Count: n, Source: "kernel"})
 	}
-}
-
-// tellLost writes what found no room.
-func (w *watcher) tellLost() {
-	for name, reason := range map[string]string{
-		filesVarLostEvents: "the ring of the files probe was full",
-		filesVarLostPaths:  "files whose path has more than 511 bytes",
-	} {
-		var n uint64
-		w.programs.Counter(name, &n)
-		w.losses.Tell(w.Rows, "opened", reason, n)
-	}
-	w.losses.Tell(w.Rows, "opened", "files of processes whose fork was lost", w.orphans)
-	w.losses.Tell(w.Rows, "opened", "files with a relative name that were not found: their process was gone or elsewhere, or they were removed", w.nameless)
-	w.losses.Tell(w.Rows, "opened", "events of the files probe could not be decoded", w.bad)
-}
-
-func (w *watcher) cost() {
-	var runs uint64
-	w.programs.Counter(filesVarRuns, &runs)
-	w.Rows.Append(w.programs.Cost("files", probe.ThreadCPU()-w.began, runs))
 }

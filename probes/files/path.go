@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/probes/procfs"
 )
 
 // pathOf is the path of a file as its process has named it, asked for at once: a
@@ -36,12 +37,12 @@ func (w *watcher) pathOf(e *filesOpenEvent) string {
 
 // search is the path of a file that pathOf has not found, by where its process has
 // been before, or began: where its parent is, or, of the target, the recorder.
-func (w *watcher) search(e *filesOpenEvent, r probe.Relative) string {
+func (w *watcher) search(e *filesOpenEvent, r probe.Node) string {
 	if e.Folder != unix.AT_FDCWD {
 		return ""
 	}
 	folders := []string{w.of(e.Id).folder, w.of(r.Parent).folder}
-	if parent, ok := w.Kin.Of(r.Parent); ok {
+	if parent, ok := w.Tree.Of(r.Parent); ok {
 		folders = append(folders, folderOf(parent.Pid, "cwd"))
 	}
 	if here, err := os.Getwd(); err == nil {
@@ -60,7 +61,7 @@ func nameOf(e *filesOpenEvent) string {
 	return strings.ToValidUTF8(string(name), "?")
 }
 
-// isFile tells whether a path leads to the file that was opened. overlayfs and
+// isFile reports whether a path leads to the file that was opened. overlayfs and
 // btrfs show other numbers than the kernel has: there it is enough that a file
 // of this name is there.
 func isFile(path string, e *filesOpenEvent) bool {
@@ -76,11 +77,10 @@ func isFile(path string, e *filesOpenEvent) bool {
 	return unix.Statfs(path, &fs) == nil && (fs.Type == unix.OVERLAYFS_SUPER_MAGIC || fs.Type == unix.BTRFS_SUPER_MAGIC)
 }
 
-// folderOf reads a link of /proc/PID; "" if the process is gone.
+// folderOf is where a link of a process leads; "" if the process is gone.
 func folderOf(pid int32, name string) string {
-	target, err := os.Readlink(fmt.Sprintf("/proc/%d/%s", pid, name))
-	if err != nil || !filepath.IsAbs(target) {
-		return ""
+	if folder := procfs.Link(pid, name); filepath.IsAbs(folder) {
+		return folder
 	}
-	return strings.TrimSuffix(target, " (deleted)")
+	return ""
 }

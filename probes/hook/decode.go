@@ -8,15 +8,25 @@ import (
 	"github.com/dptrace/dptrace/traces"
 )
 
-// The names that the numbers of the binary records stand for.
+// The fixed parts of the binary records, and where in them what is no column is.
 var (
-	statuses = []string{"stop", "ok", "error"}
-	whens    = []string{"begin", "found", "before", "after", "fork", "task", "end"}
+	putPayload    = payloadOf("put", traces.BatchPut{}, "n")
+	fetchPayload  = payloadOf("fetch", traces.BatchFetch{})
+	nextPayload   = payloadOf("next", traces.BatchNext{}, "status")
+	statePayload  = payloadOf("state", traces.RngState{}, "when", "id_length")
+	digestPayload = payloadOf("digest", traces.Digest{}, "n", "indexed")
+
+	putN          = at(putPayload.Layout, "n", 'i')
+	nextStatus    = at(nextPayload.Layout, "status", 'I')
+	stateWhen     = at(statePayload.Layout, "when", 'H')
+	stateIDLength = at(statePayload.Layout, "id_length", 'H')
+	digestN       = at(digestPayload.Layout, "n", 'H')
+	digestIndexed = at(digestPayload.Layout, "indexed", 'H')
 )
 
 const (
-	maxKeys  = 256
-	gradFlag = 256
+	maxKeys    = 256
+	digestSize = 16
 )
 
 // decode turns a record into the row of its table, nil for a type that it does
@@ -52,7 +62,8 @@ func decode(rec record, h traces.Head) (row any, ok bool) {
 func blank(kind uint16, h traces.Head) any {
 	switch kind {
 	case typeLoader:
-		return &traces.Loader{Head: h, Length: -1, BatchSize: -1, Prefetch: -1, SamplerEpoch: -1, SamplerRank: -1, SamplerReplicas: -1, SamplerSeed: -1}
+		return &traces.Loader{Head: h, Length: -1, BatchSize: -1, Prefetch: -1, SamplerEpoch: -1, SamplerRank: -1, SamplerReplicas: -1,
+			SamplerSeed: -1}
 	case typePass:
 		return &traces.Pass{Head: h, SamplerEpoch: -1}
 	case typeWorker:
@@ -79,108 +90,91 @@ func blank(kind uint16, h traces.Head) any {
 	return nil
 }
 
-// fields reads little-endian numbers from the front of b. Reading past the end
-// gives zeros and is remembered.
-type fields struct {
-	b     []byte
-	short bool
-}
+func u16(b []byte, at int) uint16 { return binary.LittleEndian.Uint16(b[at:]) }
+func u32(b []byte, at int) uint32 { return binary.LittleEndian.Uint32(b[at:]) }
+func u64(b []byte, at int) uint64 { return binary.LittleEndian.Uint64(b[at:]) }
 
-func (f *fields) take(n int) []byte {
-	if len(f.b) < n {
-		f.short = true
-		return make([]byte, n)
+// numbers takes n of them from the front of b, if there are as many.
+func numbers(b []byte, n int64) (list []int64, rest []byte, ok bool) {
+	if n < 0 || n > int64(len(b)/8) {
+		return nil, nil, false
 	}
-	v := f.b[:n]
-	f.b = f.b[n:]
-	return v
-}
-
-func (f *fields) u16() uint16 { return binary.LittleEndian.Uint16(f.take(2)) }
-func (f *fields) u32() uint32 { return binary.LittleEndian.Uint32(f.take(4)) }
-func (f *fields) i32() int32  { return int32(f.u32()) }
-func (f *fields) u64() uint64 { return binary.LittleEndian.Uint64(f.take(8)) }
-func (f *fields) i64() int64  { return int64(f.u64()) }
-
-func decodePut(payload []byte, h traces.Head) (any, bool) {
-	f := fields{b: payload}
-	row := traces.BatchPut{Head: h, Loader: f.u32(), Pass: f.u32(), Batch: f.u32(), Worker: f.i32(), DurNS: f.i64(), First: f.u32()}
-	n := f.i32()
-	if n == -1 {
-		row.Keys = strings.ToValidUTF8(string(f.b[:min(len(f.b), maxKeys)]), "")
-		return &row, !f.short
-	}
-	var ok, too bool
-	row.Indices, ok = f.i64s(int64(n))
-	if len(f.b) > 0 {
-		row.IDs, too = f.i64s(int64(n))
-		ok = ok && too
-	}
-	return &row, ok && !f.short
-}
-
-// i64s is n numbers, if there are as many.
-func (f *fields) i64s(n int64) ([]int64, bool) {
-	if n < 0 || n > int64(len(f.b)/8) {
-		return nil, false
-	}
-	list := make([]int64, n)
+	list = make([]int64, n)
 	for i := range list {
-		list[i] = f.i64()
+		list[i] = int64(u64(b, 8*i))
 	}
-	return list, true
+	return list, b[8*n:], true
 }
 
-const digestSize = 16
-
-func decodeDigest(payload []byte, h traces.Head) (any, bool) {
-	f := fields{b: payload}
-	row := traces.Digest{Head: h, Loader: f.u32(), Pass: f.u32(), Worker: f.i32(), Batch: f.u32(), Fetch: f.u32()}
-	n, indexed := int64(f.u16()), f.u16() == 1
-	var ok bool
-	if row.Positions, ok = f.i64s(n); ok && indexed {
-		row.Indices, ok = f.i64s(n)
-	}
-	if !ok || f.short || int64(len(f.b)) != n*(1+2*digestSize) {
+func decodePut(b []byte, h traces.Head) (any, bool) {
+	row := traces.BatchPut{Head: h}
+	rest, ok := putPayload.fill(&row, b)
+	if !ok {
 		return nil, false
 	}
-	row.Kinds = slices.Clone(f.take(int(n)))
-	row.Contents = slices.Clone(f.take(int(n) * digestSize))
-	row.Metas = slices.Clone(f.take(int(n) * digestSize))
-	return &row, true
+	n := int64(int32(u32(b, putN)))
+	if n == -1 {
+		row.Keys = strings.ToValidUTF8(string(rest[:min(len(rest), maxKeys)]), "")
+		return &row, true
+	}
+	row.Indices, rest, ok = numbers(rest, n)
+	if ok && len(rest) > 0 {
+		row.IDs, _, ok = numbers(rest, n)
+	}
+	return &row, ok
 }
 
-func decodeFetch(payload []byte, h traces.Head) (any, bool) {
-	f := fields{b: payload}
-	row := traces.BatchFetch{Head: h, Loader: f.u32(), Pass: f.u32(), Worker: f.i32(), Batch: f.u32(), Fetch: f.u32(),
-		WaitNS: f.i64(), FetchNS: f.i64(), CollateNS: f.i64(), PutNS: f.i64(), Samples: f.i32()}
-	return &row, !f.short
-}
-
-func decodeNext(payload []byte, h traces.Head) (any, bool) {
-	f := fields{b: payload}
-	row := traces.BatchNext{Head: h, Loader: f.u32(), Pass: f.u32(), Batch: f.u32(), Worker: f.i32()}
-	status := f.u32()
-	row.CallNS, row.ArrivedNS, row.Steps, row.Optimizer = f.i64(), f.i64(), f.u64(), f.u32()
-	row.Grad = status&gradFlag != 0
-	status &^= gradFlag
-	if f.short || status >= uint32(len(statuses)) {
+func decodeDigest(b []byte, h traces.Head) (any, bool) {
+	row := traces.Digest{Head: h}
+	rest, ok := digestPayload.fill(&row, b)
+	if !ok {
 		return nil, false
 	}
-	row.Status = statuses[status]
-	return &row, true
-}
-
-func decodeState(payload []byte, h traces.Head) (any, bool) {
-	f := fields{b: payload}
-	row := traces.RngState{Head: h, Slot: f.u32(), Loader: f.u32(), Pass: f.u32(), Worker: f.i32(), Fetch: f.u32()}
-	when, idLength := f.u16(), int(f.u16())
-	row.Pos, row.DurNS = f.i64(), f.i64()
-	if f.short || int(when) >= len(whens) || idLength > len(f.b) {
+	n := int(u16(b, digestN))
+	if row.Positions, rest, ok = numbers(rest, int64(n)); ok && u16(b, digestIndexed) == 1 {
+		row.Indices, rest, ok = numbers(rest, int64(n))
+	}
+	if !ok || len(rest) != n*(1+2*digestSize) {
 		return nil, false
 	}
-	row.When = whens[when]
 	// The buffer is used again for the next records.
-	row.ID, row.Raw = slices.Clone(f.b[:idLength]), slices.Clone(f.b[idLength:])
+	row.Kinds, rest = slices.Clone(rest[:n]), rest[n:]
+	row.Contents, row.Metas = slices.Clone(rest[:n*digestSize]), slices.Clone(rest[n*digestSize:])
+	return &row, true
+}
+
+func decodeFetch(b []byte, h traces.Head) (any, bool) {
+	row := traces.BatchFetch{Head: h}
+	_, ok := fetchPayload.fill(&row, b)
+	return &row, ok
+}
+
+func decodeNext(b []byte, h traces.Head) (any, bool) {
+	row := traces.BatchNext{Head: h}
+	if _, ok := nextPayload.fill(&row, b); !ok {
+		return nil, false
+	}
+	status := u32(b, nextStatus)
+	row.Grad = status&layouts.Grad != 0
+	status &^= layouts.Grad
+	if status >= uint32(len(layouts.Statuses)) {
+		return nil, false
+	}
+	row.Status = layouts.Statuses[status]
+	return &row, true
+}
+
+func decodeState(b []byte, h traces.Head) (any, bool) {
+	row := traces.RngState{Head: h}
+	rest, ok := statePayload.fill(&row, b)
+	if !ok {
+		return nil, false
+	}
+	when, idLength := int(u16(b, stateWhen)), int(u16(b, stateIDLength))
+	if when >= len(layouts.Whens) || idLength > len(rest) {
+		return nil, false
+	}
+	row.When = layouts.Whens[when]
+	row.ID, row.Raw = slices.Clone(rest[:idLength]), slices.Clone(rest[idLength:])
 	return &row, true
 }

@@ -17,9 +17,18 @@ type facts map[string]any
 
 var errFacts = errors.New("no JSON object")
 
-const maxText = 4096 // of a string column in bytes; the hook cuts far earlier
+const (
+	maxText = 4096 // of a string column in bytes; the hook cuts far earlier
+
+	// Of a JSON record in bytes. The longest that the hook writes are the ranks of
+	// a group, 6 bytes each. Decoded, it takes up to 30 times as much.
+	maxFacts = 256 << 10
+)
 
 func parseFacts(payload []byte) (facts, error) {
+	if len(payload) > maxFacts {
+		return nil, errFacts
+	}
 	d := json.NewDecoder(bytes.NewReader(payload))
 	d.UseNumber() // seeds use all 64 bits
 	var f facts

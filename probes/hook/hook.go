@@ -50,7 +50,7 @@ type reader struct {
 	*probe.Recording
 	dir     int // descriptor of the spool
 	rings   map[string]*source
-	ignored map[string]bool // files that are no rings, and damaged ones
+	ignored map[string]bool // files that are no rings, damaged ones, and those that could not be removed
 	sources sources
 	buf     []byte
 	listed  time.Time // of the spool
@@ -130,7 +130,14 @@ func (d *reader) list(now time.Time) {
 	}
 	for _, e := range entries {
 		name := e.Name()
-		if d.rings[name] != nil || d.ignored[name] || !strings.HasSuffix(name, ".ring") {
+		if d.rings[name] != nil || d.ignored[name] {
+			continue
+		}
+		if strings.HasSuffix(name, ".none") {
+			d.withoutRing(name)
+			continue
+		}
+		if !strings.HasSuffix(name, ".ring") {
 			continue
 		}
 		r, err := openRing(d.dir, name)

@@ -50,7 +50,8 @@ var needs = []probe.Need{
 		Try: func() probe.Trial {
 			seen, err := trySession("import sys; sys.exit('dptrace_hook' not in sys.modules)")
 			if err != nil {
-				return probe.Trial{Detail: err.Error() + seen.output, Get: "look for a sitecustomize.py that shadows ours, or PYTHONPATH being ignored (-I, -E, a wrapper script)"}
+				return probe.Trial{Detail: err.Error() + seen.output,
+					Get: "look for a sitecustomize.py that shadows ours, or PYTHONPATH being ignored (-I, -E, a wrapper script)"}
 			}
 			return probe.Trial{Have: true, Detail: "loads through PYTHONPATH"}
 		},
@@ -62,9 +63,11 @@ var needs = []probe.Need{
 			seen, err := trySession("from torch.utils.data import DataLoader\nfor _ in DataLoader([0, 1]): pass")
 			switch {
 			case err != nil:
-				return probe.Trial{Detail: err.Error() + seen.output, Get: "name a Python that can import torch with " + interpreterVariable + ", or pip install torch"}
+				return probe.Trial{Detail: err.Error() + seen.output,
+					Get: "name a Python that can import torch with " + interpreterVariable + ", or pip install torch"}
 			case seen.torch == "":
-				return probe.Trial{Detail: "a DataLoader ran, and nothing was recorded" + seen.output, Get: "please report it, with the versions of Python and torch"}
+				return probe.Trial{Detail: "a DataLoader ran, and nothing was recorded" + seen.output,
+					Get: "please report it, with the versions of Python and torch"}
 			}
 			return probe.Trial{Have: true, Detail: fmt.Sprintf("torch %s, %d records of a small DataLoader", seen.torch, seen.records)}
 		},

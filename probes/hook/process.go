@@ -1,12 +1,14 @@
 package hook
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/probes/procfs"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -18,7 +20,10 @@ type source struct {
 	start     uint64 // 0: not a process that can be seen from here
 	strikes   int
 	bad       uint64 // records that could not be decoded
-	told      uint64 // lost records in a Lost row
+	lostTold  uint64 // records that found no room, in a Lost row
+	badTold   uint64 // and those that could not be decoded
+	gaveUp    uint32 // flags of which there is a Lost row
+	searched  int    // bytes of source that were read for it
 	beaten    time.Time
 	costed    time.Time
 	lastCost  traces.Overhead
@@ -31,10 +36,10 @@ type source struct {
 func (d *reader) open(r *ring) *source {
 	s := &source{ring: r, pid: r.header.pid}
 	var p probe.Proc
-	if st, err := probe.ReadStat(s.pid); err == nil && !startedAfter(st, r.startNS) && isOwner(st, r) {
+	if st, err := procfs.ReadStat(s.pid); err == nil && !startedAfter(st, r.startNS) && isOwner(st, r) {
 		p, _ = d.Procs.Of(s.pid, st.StartTicks)
 		if p.Hooked { // its second ring: exec has put another program in its place
-			p = d.Procs.Image(s.pid, st.StartTicks)
+			p = d.Procs.Exec(s.pid, st.StartTicks)
 		}
 	} else {
 		p = d.Procs.OfEnded(s.pid)
@@ -44,24 +49,24 @@ func (d *reader) open(r *ring) *source {
 	return s
 }
 
-// startedAfter tells a process from an earlier one with its pid. Start times
-// are in ticks of 10 ms, rounded down.
-func startedAfter(st probe.Stat, ringNS int64) bool {
+// startedAfter reports whether a process is a later one with the pid of the
+// ring's. Start times are in ticks of 10 ms, rounded down.
+func startedAfter(st procfs.Stat, ringNS int64) bool {
 	suspended := probe.BootNow() - probe.Now() // CLOCK_MONOTONIC does not count it
-	return int64(st.StartTicks)*int64(probe.Tick) > ringNS+suspended
+	return int64(st.StartTicks)*int64(procfs.Tick) > ringNS+suspended
 }
 
-// isOwner tells a process from one that has its pid in another pid namespace,
-// as inside of a container that shares our /tmp.
-func isOwner(st probe.Stat, r *ring) bool {
+// isOwner reports whether a process is the ring's, and not one that has its pid
+// in another pid namespace, as inside of a container that shares our /tmp.
+func isOwner(st procfs.Stat, r *ring) bool {
 	if st.Ppid == r.ppid && r.ppid != 0 {
 		return true
 	}
-	maps, err := probe.ReadProc(st.Pid, "maps") // its parent has ended, or never was its parent
+	maps, err := procfs.Read(st.Pid, "maps") // its parent has ended, or never was its parent
 	return err == nil && strings.Contains(string(maps), r.name)
 }
 
-// ended tells whether nothing can write to the ring any more.
+// ended reports whether nothing can write to the ring any more.
 func (s *source) ended() bool {
 	if s.flags&flagEnded != 0 {
 		return true
@@ -69,7 +74,7 @@ func (s *source) ended() bool {
 	if s.start == 0 { // ended before it was looked at, or its pid is not one of ours
 		return unix.Kill(int(s.pid), 0) == unix.ESRCH
 	}
-	st, err := probe.ReadStat(s.pid)
+	st, err := procfs.ReadStat(s.pid)
 	return err != nil || st.StartTicks != s.start || st.Gone()
 }
 
@@ -131,8 +136,28 @@ func (d *reader) forget(now time.Time) {
 
 // giveUp leaves a ring whose contents cannot be.
 func (d *reader) giveUp(s *source, err error) {
-	d.Rows.Append(traces.Lost{Head: d.head(s), Source: "hook", Count: 1, Reason: err.Error()})
+	d.lost(s, 1, err.Error())
 	d.finish(s)
+}
+
+// withoutRing tells of a process that had no room for its ring, by the file that
+// it left in its place: PID.NS.ERRNO.none.
+func (d *reader) withoutRing(name string) {
+	var pid int32
+	var ns int64
+	var number int
+	reason := "the hook could not make its ring"
+	if n, _ := fmt.Sscanf(name, "%d.%d.%d.none", &pid, &ns, &number); n == 3 && number > 0 {
+		reason += ": " + unix.Errno(number).Error()
+	}
+	head := traces.Head{TsNS: probe.Now()}
+	if p, ok := d.Procs.ByPid(pid); ok {
+		head.Proc = p.Number
+	}
+	d.Rows.Append(traces.Lost{Head: head, Source: "hook", Reason: reason + "; what the process did is not recorded"})
+	if err := unix.Unlinkat(d.dir, name, 0); err != nil {
+		d.ignored[name] = true
+	}
 }
 
 // leave ends a ring whose process lives on after the recording.
@@ -150,14 +175,34 @@ func (d *reader) account(s *source) {
 		now.Head = d.head(s)
 		d.Rows.Append(now)
 	}
-	if lost := s.lost() + s.bad; lost > s.told {
-		reason := "the ring was full"
-		if s.bad > 0 {
-			reason = "records could not be decoded"
-		}
-		d.Rows.Append(traces.Lost{Head: d.head(s), Source: "hook", Count: lost - s.told, Reason: reason})
-		s.told = lost
+	if lost := s.lost(); lost > s.lostTold {
+		d.lost(s, lost-s.lostTold, "the ring was full")
+		s.lostTold = lost
 	}
+	if s.bad > s.badTold {
+		d.lost(s, s.bad-s.badTold, "records could not be decoded")
+		s.badTold = s.bad
+	}
+	for _, end := range ends {
+		if s.flags&^s.gaveUp&end.flag != 0 {
+			d.lost(s, 0, end.reason)
+			s.gaveUp |= end.flag
+		}
+	}
+}
+
+// ends are what makes a hook write no more, by the flags of its ring. How much
+// is missing nobody knows.
+var ends = []struct {
+	flag   uint32
+	reason string
+}{
+	{flagGaveUp, "the hook gave up: its ring was full, and nobody had drained it for 10 s; what the process did from then on is not recorded"},
+	{flagErrors, "the hook gave up after errors of its own; what the process did from then on is not recorded"},
+}
+
+func (d *reader) lost(s *source, count uint64, reason string) {
+	d.Rows.Append(traces.Lost{Head: d.head(s), Source: "hook", Count: count, Reason: reason})
 }
 
 func (d *reader) head(s *source) traces.Head { return traces.Head{TsNS: probe.Now(), Proc: s.proc} }

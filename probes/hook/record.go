@@ -1,12 +1,11 @@
 package hook
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 )
 
-// The record types of shim/PROTOCOL.md.
+// The record types of shim/PROTOCOL.md, in the order of shim's layouts.py.
 const (
 	typePad = iota
 	typeProcess
@@ -32,9 +31,15 @@ const (
 	typeSetEpoch
 )
 
-const (
-	recordHeader = 24
-	padHeader    = 8 // of a pad record: it may be as short as that
+// The fixed part of a record.
+var (
+	recordHeader = layouts.Record.Size
+	padHeader    = at(layouts.Record, "t_ns", 'Q') // of a pad record: it may be as short as that
+	recordLength = at(layouts.Record, "length", 'I')
+	recordType   = at(layouts.Record, "type", 'H')
+	recordPad    = at(layouts.Record, "pad", 'H')
+	recordTime   = at(layouts.Record, "t_ns", 'Q')
+	recordNumber = at(layouts.Record, "number", 'I')
 )
 
 var errRecord = errors.New("damaged record")
@@ -54,20 +59,20 @@ func nextRecord(b []byte) (r record, rest []byte, err error) {
 	if len(b) < padHeader {
 		return r, nil, fmt.Errorf("%w: %d bytes are left", errRecord, len(b))
 	}
-	length := binary.LittleEndian.Uint32(b)
-	r.kind = binary.LittleEndian.Uint16(b[4:])
-	if length < padHeader || length%8 != 0 || uint64(length) > uint64(len(b)) {
+	length := u32(b, recordLength)
+	r.kind = u16(b, recordType)
+	if length < uint32(padHeader) || length%8 != 0 || uint64(length) > uint64(len(b)) {
 		return r, nil, fmt.Errorf("%w: length %d, %d bytes are left", errRecord, length, len(b))
 	}
 	if r.kind == typePad {
 		return r, b[length:], nil
 	}
-	pad := uint32(binary.LittleEndian.Uint16(b[6:]))
-	if length < recordHeader || pad > 7 || recordHeader+pad > length {
+	pad := uint32(u16(b, recordPad))
+	if fixed := uint32(recordHeader); length < fixed || pad > 7 || fixed+pad > length {
 		return r, nil, fmt.Errorf("%w: length %d of type %d, %d bytes of it padding", errRecord, length, r.kind, pad)
 	}
-	r.tsNS = int64(binary.LittleEndian.Uint64(b[8:]))
-	r.number = binary.LittleEndian.Uint32(b[20:])
+	r.tsNS = int64(u64(b, recordTime))
+	r.number = u32(b, recordNumber)
 	r.payload = b[recordHeader : length-pad]
 	return r, b[length:], nil
 }

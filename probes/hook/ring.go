@@ -6,19 +6,36 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/dptrace/dptrace/shim"
 )
 
-// The header of a ring (shim/PROTOCOL.md).
 const (
-	headerSize = 128
-	offTail    = 16
-	offBeat    = 56
-
-	flagEnded    = 1
-	flagDisabled = 2
-
 	minCapacity = 4 << 10
-	maxCapacity = 64 << 20
+	maxCapacity = RingBytes // the hook is not told to make larger ones
+)
+
+// The header of a ring (shim/PROTOCOL.md), and where its fields are.
+var (
+	headerSize = layouts.HeaderBytes
+
+	atVersion  = at(layouts.Header, "version", 'I')
+	atHead     = at(layouts.Header, "head", 'Q')
+	atTail     = at(layouts.Header, "tail", 'Q')
+	atCapacity = at(layouts.Header, "capacity", 'I')
+	atPid      = at(layouts.Header, "pid", 'I')
+	atPpid     = at(layouts.Header, "ppid", 'I')
+	atFlags    = at(layouts.Header, "flags", 'I')
+	atStart    = at(layouts.Header, "start", 'Q')
+	atDropped  = at(layouts.Header, "dropped", 'Q')
+	atBeat     = at(layouts.Header, "beat", 'Q')
+	atHookNS   = at(layouts.Header, "hook_ns", 'Q')
+	atCalls    = at(layouts.Header, "calls", 'Q')
+	atRecords  = at(layouts.Header, "records", 'Q')
+
+	flagEnded  = layouts.Flags["ended"]
+	flagGaveUp = layouts.Flags["gave_up"]
+	flagErrors = layouts.Flags["errors"]
 )
 
 var magic = [4]byte{'D', 'P', 'R', '1'}
@@ -53,6 +70,7 @@ type ring struct {
 	capacity uint64
 	tail     uint64
 	header
+	raw  []byte // bytes of the header
 	next uint32 // number of the next record
 	gaps uint64 // records whose numbers were skipped
 }
@@ -79,7 +97,7 @@ func (r *ring) check() error {
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return fmt.Errorf("%w: not a regular file", errDamaged)
 	}
-	if st.Size < headerSize {
+	if st.Size < int64(headerSize) {
 		return errNotYet
 	}
 	if err := r.readHeader(); err != nil {
@@ -88,7 +106,7 @@ func (r *ring) check() error {
 	if r.header.capacity == 0 {
 		return errNotYet // magic and capacity are two stores, which other processors may see in either order
 	}
-	if c := r.header.capacity; c < minCapacity || c > maxCapacity || c%8 != 0 || st.Size < headerSize+int64(c) {
+	if c := r.header.capacity; c < minCapacity || c > maxCapacity || c%8 != 0 || st.Size < int64(headerSize)+int64(c) {
 		return fmt.Errorf("%w: capacity %d in a file of %d bytes", errDamaged, c, st.Size)
 	}
 	r.capacity = uint64(r.header.capacity)
@@ -97,8 +115,11 @@ func (r *ring) check() error {
 }
 
 func (r *ring) readHeader() error {
-	var b [headerSize]byte
-	if err := readAt(r.fd, b[:], 0); err != nil {
+	if r.raw == nil {
+		r.raw = make([]byte, headerSize)
+	}
+	b := r.raw
+	if err := readAt(r.fd, b, 0); err != nil {
 		return err
 	}
 	if b[0] == 0 {
@@ -107,14 +128,13 @@ func (r *ring) readHeader() error {
 	if [4]byte(b[:4]) != magic {
 		return fmt.Errorf("%w: it begins with %q", errDamaged, b[:4])
 	}
-	u32, u64 := binary.LittleEndian.Uint32, binary.LittleEndian.Uint64
-	if v := u32(b[4:]); v != 1 {
+	if v := u32(b, atVersion); v != shim.Version {
 		return fmt.Errorf("%w: %d", errForeign, v)
 	}
 	r.header = header{
-		head: u64(b[8:]), tail: u64(b[16:]), capacity: u32(b[24:]), pid: int32(u32(b[28:])), ppid: int32(u32(b[32:])),
-		flags: u32(b[36:]), startNS: int64(u64(b[40:])), dropped: u64(b[48:]),
-		hookNS: u64(b[64:]), calls: u64(b[72:]), records: u64(b[80:]),
+		head: u64(b, atHead), tail: u64(b, atTail), capacity: u32(b, atCapacity), pid: int32(u32(b, atPid)), ppid: int32(u32(b, atPpid)),
+		flags: u32(b, atFlags), startNS: int64(u64(b, atStart)), dropped: u64(b, atDropped),
+		hookNS: u64(b, atHookNS), calls: u64(b, atCalls), records: u64(b, atRecords),
 	}
 	return nil
 }
@@ -140,8 +160,8 @@ func (r *ring) drain(buf []byte, take func(record)) (n int, _ []byte, err error)
 	data := buf[:fill]
 	at := r.tail % r.capacity
 	first := min(fill, r.capacity-at)
-	if err = readAt(r.fd, data[:first], headerSize+int64(at)); err == nil {
-		err = readAt(r.fd, data[first:], headerSize)
+	if err = readAt(r.fd, data[:first], int64(headerSize)+int64(at)); err == nil {
+		err = readAt(r.fd, data[first:], int64(headerSize))
 	}
 	if err != nil {
 		return 0, buf, fmt.Errorf("ring %s: %w", r.name, err)
@@ -169,19 +189,19 @@ func (r *ring) drain(buf []byte, take func(record)) (n int, _ []byte, err error)
 		data = rest
 	}
 	if r.tail != before {
-		r.write(offTail, r.tail)
+		r.write(atTail, r.tail)
 	}
 	return int(r.tail - before), buf, err
 }
 
 // beat tells the hook that somebody is still reading.
-func (r *ring) beat(now int64) { r.write(offBeat, uint64(now)) }
+func (r *ring) beat(now int64) { r.write(atBeat, uint64(now)) }
 
 // write fails only if the file is damaged, which the next read finds.
-func (r *ring) write(offset int64, v uint64) {
+func (r *ring) write(at int, v uint64) {
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], v)
-	_, _ = unix.Pwrite(r.fd, b[:], offset)
+	_, _ = unix.Pwrite(r.fd, b[:], int64(at))
 }
 
 // lost is how many records found no room or went missing, ever. A hook that

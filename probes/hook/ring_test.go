@@ -21,16 +21,16 @@ type image struct {
 func newImage(capacity int) *image {
 	m := &image{b: make([]byte, headerSize+capacity)}
 	copy(m.b, "DPR1")
-	m.u32(4, 1)
-	m.u32(24, uint32(capacity))
-	m.u32(28, uint32(os.Getpid()))
+	m.u32(atVersion, 1)
+	m.u32(atCapacity, uint32(capacity))
+	m.u32(atPid, uint32(os.Getpid()))
 	return m
 }
 
 func (m *image) u32(at int, v uint32) { binary.LittleEndian.PutUint32(m.b[at:], v) }
 func (m *image) u64(at int, v uint64) { binary.LittleEndian.PutUint64(m.b[at:], v) }
 func (m *image) capacity() uint64     { return uint64(len(m.b) - headerSize) }
-func (m *image) head() uint64         { return binary.LittleEndian.Uint64(m.b[8:]) }
+func (m *image) head() uint64         { return binary.LittleEndian.Uint64(m.b[atHead:]) }
 
 // put writes a record; there must be room.
 func (m *image) put(kind uint16, payload []byte) {
@@ -41,25 +41,25 @@ func (m *image) put(kind uint16, payload []byte) {
 	if at+need > m.capacity() {
 		skip = m.capacity() - at
 		m.u32(headerSize+int(at), uint32(skip))
-		binary.LittleEndian.PutUint16(m.b[headerSize+at+4:], typePad)
+		binary.LittleEndian.PutUint16(m.b[headerSize+int(at)+recordType:], typePad)
 		at = 0
 	}
 	p := headerSize + int(at)
-	m.u32(p, uint32(need))
-	binary.LittleEndian.PutUint16(m.b[p+4:], kind)
-	binary.LittleEndian.PutUint16(m.b[p+6:], uint16(pad))
-	m.u64(p+8, 12345)
-	m.u32(p+20, m.number)
+	m.u32(p+recordLength, uint32(need))
+	binary.LittleEndian.PutUint16(m.b[p+recordType:], kind)
+	binary.LittleEndian.PutUint16(m.b[p+recordPad:], uint16(pad))
+	m.u64(p+recordTime, 12345)
+	m.u32(p+recordNumber, m.number)
 	copy(m.b[p+recordHeader:], payload)
 	m.number++
-	m.u64(8, m.head()+skip+need)
+	m.u64(atHead, m.head()+skip+need)
 }
 
 // save writes the image over the file, but for the recorder's fields.
 func (m *image) save(t testing.TB, path string) {
 	t.Helper()
 	if old, err := os.ReadFile(path); err == nil && len(old) == len(m.b) {
-		copy(m.b[16:24], old[16:24])
+		copy(m.b[atTail:atTail+8], old[atTail:atTail+8])
 	}
 	if err := os.WriteFile(path, m.b, 0o600); err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ func TestDrainAroundTheEnd(t *testing.T) {
 	if m.head() < 5*minCapacity {
 		t.Errorf("only %d bytes: the ring was not reused", m.head())
 	}
-	if after, err := os.ReadFile(path); err != nil || binary.LittleEndian.Uint64(after[16:]) != m.head() {
+	if after, err := os.ReadFile(path); err != nil || binary.LittleEndian.Uint64(after[atTail:]) != m.head() {
 		t.Errorf("the tail in the file is not at the head: %v", err)
 	}
 }
@@ -118,15 +118,15 @@ const typeKeys = typeLoader // any type with a payload of text
 // take nothing along.
 func TestDamagedRings(t *testing.T) {
 	for name, damage := range map[string]func(*image){
-		"head before tail":        func(m *image) { m.u64(16, 64); m.u64(8, 8) },
-		"head too far":            func(m *image) { m.u64(8, m.capacity()+8) },
-		"head not aligned":        func(m *image) { m.u64(8, 33) },
-		"length 0":                func(m *image) { m.u32(headerSize, 0) },
-		"length not aligned":      func(m *image) { m.u32(headerSize, 25) },
-		"length past the head":    func(m *image) { m.u32(headerSize, 1<<31) },
-		"length within header":    func(m *image) { m.u32(headerSize, 16) },
-		"padding without end":     func(m *image) { binary.LittleEndian.PutUint16(m.b[headerSize+6:], 60000) },
-		"number of the past":      func(m *image) { m.u32(headerSize+20, 1<<32-1) },
+		"head before tail":        func(m *image) { m.u64(atTail, 64); m.u64(atHead, 8) },
+		"head too far":            func(m *image) { m.u64(atHead, m.capacity()+8) },
+		"head not aligned":        func(m *image) { m.u64(atHead, 33) },
+		"length 0":                func(m *image) { m.u32(headerSize+recordLength, 0) },
+		"length not aligned":      func(m *image) { m.u32(headerSize+recordLength, 25) },
+		"length past the head":    func(m *image) { m.u32(headerSize+recordLength, 1<<31) },
+		"length within header":    func(m *image) { m.u32(headerSize+recordLength, 16) },
+		"padding without end":     func(m *image) { binary.LittleEndian.PutUint16(m.b[headerSize+recordPad:], 60000) },
+		"number of the past":      func(m *image) { m.u32(headerSize+recordNumber, 1<<32-1) },
 		"truncated to less":       func(m *image) { m.b = m.b[:headerSize+16] },
 		"truncated to the header": func(m *image) { m.b = m.b[:headerSize] },
 		"truncated to nothing":    func(m *image) { m.b = nil },
@@ -162,13 +162,22 @@ func TestOpenRefuses(t *testing.T) {
 		file func(path string) error
 		want error
 	}{
-		"empty":            {func(p string) error { return os.WriteFile(p, nil, 0o600) }, errNotYet},
-		"header not yet":   {func(p string) error { return os.WriteFile(p, make([]byte, headerSize+minCapacity), 0o600) }, errNotYet},
-		"a link":           {func(p string) error { return os.Symlink("/etc/passwd", p) }, unix.ELOOP},
-		"a pipe":           {func(p string) error { return unix.Mkfifo(p, 0o600) }, errDamaged},
-		"shorter than it":  {func(p string) error { return os.WriteFile(p, newImage(minCapacity).b[:200], 0o600) }, errDamaged},
-		"too large":        {func(p string) error { m := newImage(minCapacity); m.u32(24, 1<<31); return os.WriteFile(p, m.b, 0o600) }, errDamaged},
-		"a later protocol": {func(p string) error { m := newImage(minCapacity); m.u32(4, 2); return os.WriteFile(p, m.b, 0o600) }, errForeign},
+		"empty":           {func(p string) error { return os.WriteFile(p, nil, 0o600) }, errNotYet},
+		"header not yet":  {func(p string) error { return os.WriteFile(p, make([]byte, headerSize+minCapacity), 0o600) }, errNotYet},
+		"a link":          {func(p string) error { return os.Symlink("/etc/passwd", p) }, unix.ELOOP},
+		"a pipe":          {func(p string) error { return unix.Mkfifo(p, 0o600) }, errDamaged},
+		"shorter than it": {func(p string) error { return os.WriteFile(p, newImage(minCapacity).b[:200], 0o600) }, errDamaged},
+		"more than ours":  {func(p string) error { return os.WriteFile(p, newImage(RingBytes+8).b, 0o600) }, errDamaged},
+		"too large": {func(p string) error {
+			m := newImage(minCapacity)
+			m.u32(atCapacity, 1<<31)
+			return os.WriteFile(p, m.b, 0o600)
+		}, errDamaged},
+		"a later protocol": {func(p string) error {
+			m := newImage(minCapacity)
+			m.u32(atVersion, 2)
+			return os.WriteFile(p, m.b, 0o600)
+		}, errForeign},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "1.1.ring")
@@ -193,8 +202,8 @@ func FuzzDrain(f *testing.F) {
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m := newImage(minCapacity)
-		m.u32(24, minCapacity)
-		copy(m.b[8:16], data)
+		m.u32(atCapacity, minCapacity)
+		copy(m.b[atHead:atHead+8], data)
 		if len(data) > headerSize {
 			copy(m.b[headerSize:], data[headerSize:])
 		}

@@ -12,6 +12,11 @@ import (
 const (
 	maxSource  = 4 << 20 // bytes of a file of source
 	maxSources = 1024    // answers remembered
+
+	// Bytes of source that are searched for one process, and what a search
+	// counts at least. The hook asks for 150 attributes of a pass at most.
+	maxSearched = 32 << 20
+	minSearch   = 16 << 10
 )
 
 // assignment asks where in source (lines first to last; 0: no bound) the name
@@ -28,15 +33,21 @@ type sources map[assignment]int
 var identifier = regexp.MustCompile(`^\w{1,200}$`)
 
 // line is the one line that assigns, 0 if there is none, or more than one: then
-// nobody can say which one made the object.
-func (s sources) line(a assignment) int {
+// nobody can say which one made the object. searched counts what it costs; from
+// maxSearched on only what is remembered is answered.
+func (s sources) line(a assignment, searched *int) int {
 	if n, ok := s[a]; ok {
 		return n
 	}
+	if *searched >= maxSearched {
+		return 0
+	}
 	n := 0
-	if text := readSource(a.source); text != nil && identifier.MatchString(a.attr) {
+	text := readSource(a.source)
+	if text != nil && identifier.MatchString(a.attr) {
 		n = assigningLine(text, a)
 	}
+	*searched += max(len(text), minSearch)
 	if len(s) >= maxSources {
 		clear(s)
 	}
@@ -70,7 +81,7 @@ func readSource(path string) []byte {
 // assigningLine looks for statements that assign an attribute or a name; only
 // where there is none, for the key of a dict or an argument by keyword.
 func assigningLine(text []byte, a assignment) int {
-	name := regexp.QuoteMeta(a.attr)
+	attr, name := []byte(a.attr), regexp.QuoteMeta(a.attr)
 	statement := regexp.MustCompile(`^\s*(?:[\w.\[\]'", ]+=\s*)?(?:[\w.\[\]'", ]+[.,]\s*)?` + name + `\s*(?:,[^=()]*)?(?::[^=]+)?=(?:[^=]|$)`)
 	key := regexp.MustCompile(`['"]` + name + `['"]\s*(?::|\]\s*=[^=]|,)|[(,]\s*` + name + `\s*=[^=]`)
 	for _, pattern := range []*regexp.Regexp{statement, key} {
@@ -80,7 +91,7 @@ func assigningLine(text []byte, a assignment) int {
 			if number < a.first || a.last > 0 && number > a.last {
 				continue
 			}
-			if bytes.HasPrefix(bytes.TrimSpace(line), []byte("#")) || !pattern.Match(line) {
+			if !bytes.Contains(line, attr) || bytes.HasPrefix(bytes.TrimSpace(line), []byte("#")) || !pattern.Match(line) {
 				continue
 			}
 			found = number

@@ -16,9 +16,9 @@ func (d *reader) take(s *source, rec record) {
 		case rec.kind == typeProcess:
 			d.takeProcess(s, f, h)
 		case rec.kind == typeSlot:
-			d.takeSlot(f, h)
+			d.takeSlot(s, f, h)
 		case rec.kind == typeAttribute:
-			d.takeAttribute(f, h)
+			d.takeAttribute(s, f, h)
 		default:
 			d.takeErrors(s, f, h)
 		}
@@ -49,26 +49,26 @@ func (d *reader) takeProcess(s *source, f facts, h traces.Head) {
 	d.Rows.Append(row)
 }
 
-func (d *reader) takeSlot(f facts, h traces.Head) {
+func (d *reader) takeSlot(s *source, f facts, h traces.Head) {
 	row := traces.RngSlot{Head: h}
 	f.fill(&row)
-	row.File, row.Line = d.assigned(f)
+	row.File, row.Line = d.assigned(s, f)
 	d.Rows.Append(row)
 }
 
-func (d *reader) takeAttribute(f facts, h traces.Head) {
+func (d *reader) takeAttribute(s *source, f facts, h traces.Head) {
 	row := traces.Attribute{Head: h, Worker: -1}
 	f.fill(&row)
 	row.Ordered, row.Unordered = f.hex("ordered"), f.hex("unordered")
-	row.File, row.Line = d.assigned(f)
+	row.File, row.Line = d.assigned(s, f)
 	d.Rows.Append(row)
 }
 
 // assigned is the one line that assigns an attribute; "" if there is none, or
-// several.
-func (d *reader) assigned(f facts) (file string, line int32) {
+// several, or a process has asked for more than ever has a reason to.
+func (d *reader) assigned(s *source, f facts) (file string, line int32) {
 	a := assignment{source: f.text("source"), attr: f.text("attr"), first: int(f.number("first", 0)), last: int(f.number("last", 0))}
-	if n := d.sources.line(a); n > 0 {
+	if n := d.sources.line(a, &s.searched); n > 0 {
 		return a.source, int32(n)
 	}
 	return "", 0

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
@@ -27,7 +28,8 @@ func (c *collector) Append(row any) {
 }
 
 func newReader(c *collector) *reader {
-	return &reader{Recording: &probe.Recording{Rows: c, Procs: probe.NewProcs(), Target: 7}, rings: map[string]*source{}, ignored: map[string]bool{}, sources: sources{}}
+	return &reader{Recording: &probe.Recording{Rows: c, Procs: probe.NewProcs(), Target: 7}, rings: map[string]*source{},
+		ignored: map[string]bool{}, sources: sources{}}
 }
 
 func pack(values ...any) []byte {
@@ -38,6 +40,21 @@ func pack(values ...any) []byte {
 		}
 	}
 	return b.Bytes()
+}
+
+// values are of the fields of a layout; the others are 0.
+type values map[string]int64
+
+// fixed is the fixed part of a binary payload.
+func fixed(record string, of values) []byte {
+	layout := layouts.Payloads[record]
+	b := make([]byte, layout.Size)
+	for _, f := range layout.Fields {
+		for i := range f.Size {
+			b[f.Offset+i] = byte(of[f.Name] >> (8 * i))
+		}
+	}
+	return b
 }
 
 // The records of shim/PROTOCOL.md and the rows that they become.
@@ -53,45 +70,83 @@ func TestTake(t *testing.T) {
 		payload []byte
 		want    []any
 	}{
-		{"put", typePut, pack(uint32(1), uint32(2), uint32(3), int32(1), int64(9), uint32(4), int32(2), int64(70), int64(-1)),
+		{"put", typePut,
+			slices.Concat(fixed("put", values{"loader": 1, "pass": 2, "batch": 3, "worker": 1, "dur_ns": 9, "first": 4, "n": 2}),
+				pack(int64(70), int64(-1))),
 			[]any{&traces.BatchPut{Head: h, Loader: 1, Pass: 2, Batch: 3, Worker: 1, DurNS: 9, First: 4, Indices: []int64{70, -1}}}},
-		{"put of keys", typePut, append(pack(uint32(1), uint32(2), uint32(3), int32(-1), int64(9), uint32(0), int32(-1)), "a,b"...),
+		{"put of keys", typePut, append(fixed("put", values{"loader": 1, "pass": 2, "batch": 3, "worker": -1, "dur_ns": 9, "n": -1}), "a,b"...),
 			[]any{&traces.BatchPut{Head: h, Loader: 1, Pass: 2, Batch: 3, Worker: -1, DurNS: 9, Keys: "a,b"}}},
-		{"put that claims more than it has", typePut, pack(uint32(1), uint32(2), uint32(3), int32(1), int64(9), uint32(4), int32(1<<30), int64(70)), nil},
+		{"put that claims more than it has", typePut,
+			slices.Concat(fixed("put", values{"loader": 1, "pass": 2, "batch": 3, "worker": 1, "dur_ns": 9, "first": 4, "n": 1 << 30}),
+				pack(int64(70))), nil},
 		{"put cut short", typePut, pack(uint32(1)), nil},
-		{"fetch", typeFetch, pack(uint32(0), uint32(2), int32(1), uint32(4), uint32(5), int64(6), int64(7), int64(8), int64(9), int32(10)),
+		{"fetch", typeFetch,
+			fixed("fetch", values{"pass": 2, "worker": 1, "batch": 4, "fetch": 5, "wait_ns": 6, "fetch_ns": 7, "collate_ns": 8, "put_ns": 9,
+				"samples": 10}),
 			[]any{&traces.BatchFetch{Head: h, Pass: 2, Worker: 1, Batch: 4, Fetch: 5, WaitNS: 6, FetchNS: 7, CollateNS: 8, PutNS: 9, Samples: 10}}},
-		{"next with gradients", typeNext, pack(uint32(1), uint32(2), uint32(3), int32(-2), uint32(1+gradFlag), int64(6), int64(7), uint64(8), uint32(9)),
-			[]any{&traces.BatchNext{Head: h, Loader: 1, Pass: 2, Batch: 3, Worker: -2, Status: "ok", CallNS: 6, ArrivedNS: 7, Steps: 8, Optimizer: 9, Grad: true}}},
-		{"next of an unknown status", typeNext, pack(uint32(1), uint32(2), uint32(3), int32(-2), uint32(3), int64(6), int64(7), uint64(8), uint32(9)), nil},
-		{"state", typeState, append(pack(uint32(1), uint32(0), uint32(2), int32(3), uint32(4), uint16(3), uint16(4), int64(624), int64(8)), "idid-raw"...),
-			[]any{&traces.RngState{Head: h, Slot: 1, Pass: 2, Worker: 3, Fetch: 4, When: "after", Pos: 624, DurNS: 8, ID: []byte("idid"), Raw: []byte("-raw")}}},
-		{"state with an id longer than it", typeState, append(pack(uint32(1), uint32(0), uint32(2), int32(3), uint32(4), uint16(3), uint16(400), int64(624), int64(8)), "idid"...), nil},
-		{"state of an unknown moment", typeState, pack(uint32(1), uint32(0), uint32(2), int32(3), uint32(4), uint16(7), uint16(0), int64(624), int64(8)), nil},
-		{"loader with little known", typeLoader, []byte(`{"loader": 1, "class": "DataLoader", "sampler_seed": 18446744073709551615, "in_order": true, "length": null, "new": [1]}`),
-			[]any{&traces.Loader{Head: h, Loader: 1, Class: "DataLoader", InOrder: true, Length: -1, BatchSize: -1, Prefetch: -1, SamplerEpoch: -1, SamplerRank: -1, SamplerReplicas: -1, SamplerSeed: -1}}},
+		{"next with gradients", typeNext,
+			fixed("next", values{"loader": 1, "pass": 2, "batch": 3, "worker": -2, "status": 1 + int64(layouts.Grad), "call_ns": 6, "arrived_ns": 7,
+				"steps": 8, "optimizer": 9}),
+			[]any{&traces.BatchNext{Head: h, Loader: 1, Pass: 2, Batch: 3, Worker: -2, Status: "ok", CallNS: 6, ArrivedNS: 7, Steps: 8, Optimizer: 9,
+				Grad: true}}},
+		{"next of an unknown status", typeNext,
+			fixed("next", values{"loader": 1, "pass": 2, "batch": 3, "worker": -2, "status": 3, "call_ns": 6, "arrived_ns": 7, "steps": 8,
+				"optimizer": 9}), nil},
+		{"state", typeState,
+			append(fixed("state", values{"slot": 1, "pass": 2, "worker": 3, "fetch": 4, "when": 3, "id_length": 4, "pos": 624, "dur_ns": 8}),
+				"idid-raw"...),
+			[]any{&traces.RngState{Head: h, Slot: 1, Pass: 2, Worker: 3, Fetch: 4, When: "after", Pos: 624, DurNS: 8, ID: []byte("idid"),
+				Raw: []byte("-raw")}}},
+		{"state with an id longer than it", typeState,
+			append(fixed("state", values{"slot": 1, "pass": 2, "worker": 3, "fetch": 4, "when": 3, "id_length": 400, "pos": 624, "dur_ns": 8}),
+				"idid"...), nil},
+		{"state of an unknown moment", typeState,
+			fixed("state", values{"slot": 1, "pass": 2, "worker": 3, "fetch": 4, "when": 7, "pos": 624, "dur_ns": 8}), nil},
+		{"loader with little known", typeLoader,
+			[]byte(`{"loader": 1, "class": "DataLoader", "sampler_seed": 18446744073709551615, "in_order": true, "length": null, "new": [1]}`),
+			[]any{&traces.Loader{Head: h, Loader: 1, Class: "DataLoader", InOrder: true, Length: -1, BatchSize: -1, Prefetch: -1, SamplerEpoch: -1,
+				SamplerRank: -1, SamplerReplicas: -1, SamplerSeed: -1}}},
 		{"numbers that do not fit", typeLoader, []byte(`{"loader": -1, "num_workers": 1e30, "line": 4294967296, "batch_size": "8"}`),
-			[]any{&traces.Loader{Head: h, Length: -1, BatchSize: -1, Prefetch: -1, SamplerEpoch: -1, SamplerRank: -1, SamplerReplicas: -1, SamplerSeed: -1}}},
+			[]any{&traces.Loader{Head: h, Length: -1, BatchSize: -1, Prefetch: -1, SamplerEpoch: -1, SamplerRank: -1, SamplerReplicas: -1,
+				SamplerSeed: -1}}},
 		{"group", typeDist, []byte(`{"op": "ddp", "ranks": [0, 1, "x"]}`), []any{&traces.Dist{Head: h, Op: "ddp", Ranks: []int64{0, 1}}}},
-		{"worker with what was pickled for it", typeWorker, []byte(`{"phase": "begin", "loader": 1, "pass": 2, "worker": 3, "pid": 4, "pickled_bytes": 305000000, "pickle_ns": 5}`),
+		{"worker with what was pickled for it", typeWorker,
+			[]byte(`{"phase": "begin", "loader": 1, "pass": 2, "worker": 3, "pid": 4, "pickled_bytes": 305000000, "pickle_ns": 5}`),
 			[]any{&traces.Worker{Head: h, Loader: 1, Pass: 2, Worker: 3, Pid: 4, Phase: "begin", PickledBytes: 305000000, PickleNS: 5}}},
-		{"extent", typeExtent, []byte(`{"extent": 1, "loader": 2, "pass": 3, "path": "dataset.records", "class": "list", "items": 1000000, "sampled": 12000, "starts": [67108863, 70000000], "counts": [150, 1]}`),
-			[]any{&traces.Extent{Head: h, Extent: 1, Loader: 2, Pass: 3, Path: "dataset.records", Class: "list", Items: 1000000, Sampled: 12000, Starts: []int64{67108863, 70000000}, Counts: []int64{150, 1}}}},
-		{"private", typePrivate, []byte(`{"pass": 1, "worker": 2, "window": 64, "when": "window", "extent": 0, "parent": 99, "present": 4096, "private": 8192, "dur_ns": 7}`),
+		{"extent", typeExtent,
+			[]byte(`{"extent": 1, "loader": 2, "pass": 3, "path": "dataset.records", "class": "list", "items": 1000000, "sampled": 12000,
+				"starts": [67108863, 70000000], "counts": [150, 1]}`),
+			[]any{&traces.Extent{Head: h, Extent: 1, Loader: 2, Pass: 3, Path: "dataset.records", Class: "list", Items: 1000000, Sampled: 12000,
+				Starts: []int64{67108863, 70000000}, Counts: []int64{150, 1}}}},
+		{"private", typePrivate,
+			[]byte(`{"pass": 1, "worker": 2, "fetch": 64, "when": "window", "extent": 0, "parent": 99, "present": 4096, "private": 8192,
+				"dur_ns": 7}`),
 			[]any{&traces.Private{Head: h, Pass: 1, Worker: 2, Fetch: 64, When: "window", Parent: 99, Present: 4096, Private: 8192, DurNS: 7}}},
-		{"digests of a stream", typeDigest, append(pack(uint32(0), uint32(2), int32(1), uint32(7), uint32(3), uint16(2), uint16(0), int64(32), int64(40)), "\x01\x2aAAAAAAAAAAAAAAAABBBBBBBBBBBBBBBBaaaaaaaaaaaaaaaabbbbbbbbbbbbbbbb"...),
+		{"digests of a stream", typeDigest,
+			append(slices.Concat(fixed("digest", values{"pass": 2, "worker": 1, "batch": 7, "fetch": 3, "n": 2}), pack(int64(32), int64(40))),
+				"\x01\x2aAAAAAAAAAAAAAAAABBBBBBBBBBBBBBBBaaaaaaaaaaaaaaaabbbbbbbbbbbbbbbb"...),
 			[]any{&traces.Digest{Head: h, Pass: 2, Worker: 1, Batch: 7, Fetch: 3, Positions: []int64{32, 40}, Kinds: []byte{1, 42},
 				Contents: []byte("AAAAAAAAAAAAAAAABBBBBBBBBBBBBBBB"), Metas: []byte("aaaaaaaaaaaaaaaabbbbbbbbbbbbbbbb")}}},
-		{"digest by index", typeDigest, append(pack(uint32(4), uint32(2), int32(-1), uint32(7), uint32(7), uint16(1), uint16(1), int64(32), int64(-1)), "\x11AAAAAAAAAAAAAAAAaaaaaaaaaaaaaaaa"...),
-			[]any{&traces.Digest{Head: h, Loader: 4, Pass: 2, Worker: -1, Batch: 7, Fetch: 7, Positions: []int64{32}, Indices: []int64{-1}, Kinds: []byte{17},
+		{"digest by index", typeDigest,
+			append(slices.Concat(fixed("digest", values{"loader": 4, "pass": 2, "worker": -1, "batch": 7, "fetch": 7, "n": 1, "indexed": 1}),
+				pack(int64(32), int64(-1))), "\x11AAAAAAAAAAAAAAAAaaaaaaaaaaaaaaaa"...),
+			[]any{&traces.Digest{Head: h, Loader: 4, Pass: 2, Worker: -1, Batch: 7, Fetch: 7, Positions: []int64{32}, Indices: []int64{-1},
+				Kinds:    []byte{17},
 				Contents: []byte("AAAAAAAAAAAAAAAA"), Metas: []byte("aaaaaaaaaaaaaaaa")}}},
-		{"digest without its metas", typeDigest, append(pack(uint32(0), uint32(2), int32(1), uint32(7), uint32(3), uint16(1), uint16(0), int64(32)), "\x01AAAAAAAAAAAAAAAA"...), nil},
-		{"digest with more than it says", typeDigest, append(pack(uint32(0), uint32(2), int32(1), uint32(7), uint32(3), uint16(1), uint16(0), int64(32)), "\x01AAAAAAAAAAAAAAAAaaaaaaaaaaaaaaaa-"...), nil},
-		{"digests that claim more than they have", typeDigest, pack(uint32(0), uint32(2), int32(1), uint32(7), uint32(3), uint16(65535), uint16(1), int64(32)), nil},
+		{"digest without its metas", typeDigest,
+			append(slices.Concat(fixed("digest", values{"pass": 2, "worker": 1, "batch": 7, "fetch": 3, "n": 1}), pack(int64(32))),
+				"\x01AAAAAAAAAAAAAAAA"...), nil},
+		{"digest with more than it says", typeDigest,
+			append(slices.Concat(fixed("digest", values{"pass": 2, "worker": 1, "batch": 7, "fetch": 3, "n": 1}), pack(int64(32))),
+				"\x01AAAAAAAAAAAAAAAAaaaaaaaaaaaaaaaa-"...), nil},
+		{"digests that claim more than they have", typeDigest,
+			slices.Concat(fixed("digest", values{"pass": 2, "worker": 1, "batch": 7, "fetch": 3, "n": 65535, "indexed": 1}), pack(int64(32))), nil},
 		{"digest cut short", typeDigest, pack(uint32(0), uint32(2)), nil},
-		{"leftover", typeLeftover, []byte(`{"loader": 0, "pass": 1, "worker": 2, "samples": 3}`), []any{&traces.Leftover{Head: h, Pass: 1, Worker: 2, Samples: 3}}},
+		{"leftover", typeLeftover,
+			[]byte(`{"loader": 0, "pass": 1, "worker": 2, "samples": 3}`), []any{&traces.Leftover{Head: h, Pass: 1, Worker: 2, Samples: 3}}},
 		{"opened", typeOpened, []byte(`{"path": "/data/a.tar"}`), []any{&traces.Opened{Head: h, Path: "/data/a.tar", Source: "fd"}}},
-		{"slot with its line", typeSlot, []byte(`{"slot": 2, "path": "dataset.rng", "attr": "rng", "source": "` + python + `", "first": 1, "last": 0}`),
+		{"slot with its line", typeSlot,
+			[]byte(`{"slot": 2, "path": "dataset.rng", "attr": "rng", "source": "` + python + `", "first": 1, "last": 0}`),
 			[]any{traces.RngSlot{Head: h, Slot: 2, Path: "dataset.rng", File: python, Line: 3}}},
 		{"errors of ours", typeErrors, []byte(`{"count": 2, "last": "boom", "disabled": true}`),
 			[]any{traces.Lost{Head: h, Source: "hook-error", Count: 2, Reason: "boom (the hook has stopped in this process)"}}},
@@ -124,7 +179,8 @@ func TestWorkerExit(t *testing.T) {
 	var c collector
 	d := newReader(&c)
 	p, _ := d.Procs.Of(99, 1)
-	d.take(&source{ring: &ring{}, proc: 3}, record{kind: typeWorker, tsNS: 5, payload: []byte(`{"worker": 1, "pid": 99, "phase": "exit", "exitcode": -9}`)})
+	d.take(&source{ring: &ring{}, proc: 3}, record{kind: typeWorker, tsNS: 5,
+		payload: []byte(`{"worker": 1, "pid": 99, "phase": "exit", "exit_code": -9}`)})
 	want := traces.Exit{Head: traces.Head{TsNS: 5, Proc: p.Number}, ExitCode: -1, Signal: 9, Source: "exitcode"}
 	if len(c.rows) != 2 {
 		t.Fatalf("rows: %v", c.rows)

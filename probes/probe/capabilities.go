@@ -28,6 +28,8 @@ var waysToPrivilege = strings.Join([]string{
 	"SLURM and other clusters: ask the administrator for the setcap line; the hook tier works without",
 }, "\n")
 
+const outside = "record outside of the container, or in one that root started"
+
 // KernelNeeds is what every probe of the kernel tier needs.
 var KernelNeeds = []Need{Capabilities, Loading, Ring, KernelTypes, Attaching}
 
@@ -41,7 +43,7 @@ var Capabilities = Need{
 		case len(s.missing) > 0:
 			return Trial{Detail: s.capabilities(), Get: waysToPrivilege}
 		case s.namespace:
-			return Trial{Detail: "there, but only in this user namespace (a rootless container)", Get: "record outside of the container, or in one that root started"}
+			return Trial{Detail: "there, but only in this user namespace (a rootless container)", Get: outside}
 		}
 		return Trial{Have: true, Detail: origin()}
 	},
@@ -125,7 +127,8 @@ var KernelTypes = Need{
 			if _, err := os.Stat(btfFile); err != nil {
 				detail = err.Error()
 			}
-			return Trial{Detail: detail, Get: "a kernel built with CONFIG_DEBUG_INFO_BTF, as those of the distributions are since about 2020; in a container: do not hide /sys/kernel/btf"}
+			return Trial{Detail: detail, Get: "a kernel built with CONFIG_DEBUG_INFO_BTF, as those of the distributions are since about 2020; " +
+				"in a container: do not hide /sys/kernel/btf"}
 		}
 		return Trial{Have: true, Detail: btfFile}
 	},
@@ -141,7 +144,8 @@ func Tracepoint(name, gains string) Need {
 		Name:  "tracepoint " + name,
 		Gains: gains,
 		Try: func() Trial {
-			p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.Tracing, AttachType: ebpf.AttachTraceRawTp, AttachTo: name, Instructions: nothing(), License: "GPL"})
+			p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.Tracing, AttachType: ebpf.AttachTraceRawTp, AttachTo: name,
+				Instructions: nothing(), License: "GPL"})
 			switch {
 			case err == nil:
 			case errors.Is(err, btf.ErrNotFound) && len(missing(Effective())) == 0:
@@ -170,7 +174,7 @@ func refused(err error) Trial {
 	case len(s.missing) > 0:
 		t.Get = "as " + Capabilities.Name + " above"
 	case s.namespace:
-		t.Get = "record outside of the container, or in one that root started"
+		t.Get = outside
 	case s.locked():
 		t.Get = "boot without lockdown=confidentiality"
 	case s.seccomp:
@@ -203,7 +207,7 @@ var Pagemap = Need{
 	},
 }
 
-// exclusive maps a page several times and tells whether pagemap says that it is
+// exclusive maps a page several times and reports whether pagemap says that it is
 // mapped once.
 func exclusive(times int) (bool, error) {
 	size := os.Getpagesize()

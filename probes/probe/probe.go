@@ -23,6 +23,9 @@ type Probe struct {
 	Doc   string // what it sees, in one line
 	Tier  Tier
 	Needs []Need // without which it gives nothing, or less
+	// After names the probes that must have started before it: what they set in the
+	// Recording it uses. Without one of them it does not start.
+	After []string
 	// Start makes the probe see all that happens from now on. The target runs
 	// only when all probes have started. An error says what the machine refused,
 	// in one line; the recording goes on without the probe.
@@ -45,9 +48,11 @@ type Recording struct {
 	Target int32  // pid of the recorded command, as the recorder sees it
 	Hook   string // folder on PYTHONPATH
 	Spool  string // folder of the hook's rings
-	// Of the kernel tier, set by its first probe, process; nil without it.
+	// RingBytes is the room that each of them takes at most.
+	RingBytes int64
+	// Of the kernel tier, set by the probe that follows the processes; nil without it.
 	Descendants *ebpf.Map // map procs of bpf/procs.h, for the other eBPF programs
-	Kin         *Kin
+	Tree        *Tree
 }
 
 // Need is something a probe wants from the machine. `dptrace doctor` tries it.

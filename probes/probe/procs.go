@@ -54,12 +54,12 @@ func (p *Procs) OfEnded(pid int32) Proc {
 	if proc, ok := p.ByPid(pid); ok && !proc.Hooked {
 		return proc
 	}
-	return p.Image(pid, 0)
+	return p.Exec(pid, 0)
 }
 
-// Image gives a process its next number: it has called exec, and what its new
+// Exec gives a process its next number: it has called exec, and what its new
 // program counts begins at 0 again.
-func (p *Procs) Image(pid int32, start uint64) Proc {
+func (p *Procs) Exec(pid int32, start uint64) Proc {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last++
@@ -68,7 +68,7 @@ func (p *Procs) Image(pid int32, start uint64) Proc {
 	return *proc
 }
 
-// Known tells whether pid with this start is of the run.
+// Known reports whether pid with this start is of the run.
 func (p *Procs) Known(pid int32, start uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -24,8 +24,8 @@ func TestNumbers(t *testing.T) {
 		t.Errorf("a pid used again: %+v", reused)
 	}
 	p.MarkHooked(10, 2, true)
-	if image := p.Image(10, 2); image.Number != 3 || image.Hooked {
-		t.Errorf("after exec: %+v", image)
+	if after := p.Exec(10, 2); after.Number != 3 || after.Hooked {
+		t.Errorf("after exec: %+v", after)
 	}
 	if got, _ := p.ByPid(10); got.Number != 3 {
 		t.Errorf("by pid: %+v", got)

@@ -3,12 +3,13 @@ package probe
 import (
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
 var pythonName = regexp.MustCompile(`^(python|pypy)[0-9.]*[td]*(-dbg)?$`)
 
-// IsPython tells by the name of a program's file whether it is a Python.
+// IsPython reports whether a program is a Python, by the name of its file.
 func IsPython(exe string) bool {
 	return pythonName.MatchString(filepath.Base(strings.TrimSuffix(exe, " (deleted)")))
 }
@@ -40,14 +41,19 @@ func Isolating(argv []string) string {
 	return ""
 }
 
+// Carries reports whether an environment has the hook's folder in it.
+func Carries(environ []string, hook string) bool {
+	return slices.ContainsFunc(environ, func(v string) bool { return strings.Contains(v, hook) })
+}
+
 // Obstacle is why the hook cannot have loaded in a Python that was started with
-// these arguments and this environment, as /proc/PID/environ has it; "" if
-// nothing spoke against it. hook is the folder on PYTHONPATH.
-func Obstacle(argv []string, environ, hook string) string {
+// these arguments and this environment, nil if it is not known; "" if nothing
+// spoke against it. hook is the folder on PYTHONPATH.
+func Obstacle(argv, environ []string, hook string) string {
 	switch flag := Isolating(argv); {
 	case flag != "":
 		return "started with " + flag + ", which ignores PYTHONPATH"
-	case environ != "" && !strings.Contains(environ, hook):
+	case environ != nil && !Carries(environ, hook):
 		return "started without the recording's PYTHONPATH"
 	}
 	return ""

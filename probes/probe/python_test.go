@@ -44,11 +44,16 @@ func TestIsPython(t *testing.T) {
 
 func TestObstacle(t *testing.T) {
 	const hook = "/tmp/dptrace-session-1/hook"
-	for _, tc := range []struct{ argv, environ, want string }{
-		{"python train.py", "A=1\x00PYTHONPATH=" + hook + ":/x\x00", ""},
-		{"python train.py", "A=1\x00", "started without the recording's PYTHONPATH"},
-		{"python train.py", "", ""}, // not known
-		{"python -I train.py", "PYTHONPATH=" + hook, "started with -I, which ignores PYTHONPATH"},
+	for _, tc := range []struct {
+		argv    string
+		environ []string
+		want    string
+	}{
+		{"python train.py", []string{"A=1", "PYTHONPATH=" + hook + ":/x"}, ""},
+		{"python train.py", []string{"A=1"}, "started without the recording's PYTHONPATH"},
+		{"python train.py", []string{}, "started without the recording's PYTHONPATH"},
+		{"python train.py", nil, ""}, // not known
+		{"python -I train.py", []string{"PYTHONPATH=" + hook}, "started with -I, which ignores PYTHONPATH"},
 	} {
 		if got := Obstacle(strings.Fields(tc.argv), tc.environ, hook); got != tc.want {
 			t.Errorf("%s, %q: got %q, want %q", tc.argv, tc.environ, got, tc.want)

@@ -1,7 +1,6 @@
 package probe
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +10,8 @@ import (
 
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
+
+	"github.com/dptrace/dptrace/probes/procfs"
 )
 
 // ErrAbsent is wrapped by the error of a probe that no privilege would make work
@@ -77,15 +78,10 @@ func status(field string) string {
 	if err != nil {
 		return ""
 	}
-	for line := range bytes.Lines(b) {
-		if key, value, ok := bytes.Cut(line, []byte(":")); ok && string(key) == field {
-			return string(bytes.TrimSpace(value))
-		}
-	}
-	return ""
+	return procfs.Field(b, field)
 }
 
-// inUserNamespace tells whether root here is somebody else outside: bpf(2) asks
+// inUserNamespace reports whether root here is somebody else outside: bpf(2) asks
 // for capabilities of the first user namespace.
 func inUserNamespace() bool {
 	f := strings.Fields(content("/proc/self/uid_map"))
@@ -123,6 +119,9 @@ func (s surroundings) cause(err error) string {
 	var refused *ebpf.VerifierError
 	denied := errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES)
 	verified := errors.As(err, &refused) && len(refused.Log) > 0
+	if denied && !verified && len(s.missing) == 0 && !s.locked() && !errors.Is(err, ErrAbsent) {
+		return s.denial(err)
+	}
 	switch {
 	case errors.Is(err, ErrAbsent):
 		return firstLine(err.Error())
@@ -134,14 +133,6 @@ func (s surroundings) cause(err error) string {
 		return "kernel lockdown is " + s.lockdown + " (/sys/kernel/security/lockdown)"
 	case verified:
 		return "the verifier refused it: " + firstLine(refused.Log[len(refused.Log)-1])
-	case denied && s.namespace:
-		return "CAP_BPF and CAP_PERFMON count only in this user namespace (a rootless container)"
-	case denied && s.seccomp:
-		return "a seccomp filter refuses it, though CAP_BPF and CAP_PERFMON are there"
-	case errors.Is(err, unix.EPERM) && s.memlock < 1<<26:
-		return fmt.Sprintf("CAP_BPF and CAP_PERFMON are there; RLIMIT_MEMLOCK is %d KiB, which Linux before 5.11 counts maps against (ulimit -l unlimited)", s.memlock>>10)
-	case denied:
-		return "CAP_BPF and CAP_PERFMON are there: a security module (SELinux, AppArmor) refuses it"
 	case errors.Is(err, unix.ENOSYS):
 		return "a seccomp filter answers so, or the kernel was built without CONFIG_BPF_SYSCALL"
 	case errors.Is(err, unix.ENOMEM):
@@ -150,7 +141,22 @@ func (s surroundings) cause(err error) string {
 	return firstLine(err.Error())
 }
 
-// locked tells whether lockdown forbids what we do: programs that read kernel
+// denial is why bpf(2) says EPERM or EACCES although the capabilities are there
+// and lockdown is not on.
+func (s surroundings) denial(err error) string {
+	switch {
+	case s.namespace:
+		return "CAP_BPF and CAP_PERFMON count only in this user namespace (a rootless container)"
+	case s.seccomp:
+		return "a seccomp filter refuses it, though CAP_BPF and CAP_PERFMON are there"
+	case errors.Is(err, unix.EPERM) && s.memlock < 1<<26:
+		return fmt.Sprintf("CAP_BPF and CAP_PERFMON are there; RLIMIT_MEMLOCK is %d KiB, "+
+			"which Linux before 5.11 counts maps against (ulimit -l unlimited)", s.memlock>>10)
+	}
+	return "CAP_BPF and CAP_PERFMON are there: a security module (SELinux, AppArmor) refuses it"
+}
+
+// locked reports whether lockdown forbids what we do: programs that read kernel
 // memory, from confidentiality on.
 func (s surroundings) locked() bool { return s.lockdown == "confidentiality" }
 

@@ -35,7 +35,8 @@ func TestRefusal(t *testing.T) {
 			"bpf(2) says EPERM: CAP_PERFMON is missing"},
 		"nothing, and a filter": {with(func(s *surroundings) { s.missing, s.seccomp = []string{"CAP_BPF"}, true }), eperm,
 			"bpf(2) says EPERM: CAP_BPF is missing (kernel.unprivileged_bpf_disabled=2, kernel.perf_event_paranoid=3)"},
-		"a feature that could not be tried": {with(func(s *surroundings) { s.missing = []string{"CAP_BPF"} }), fmt.Errorf("map create: %w", ebpf.ErrNotSupported),
+		"a feature that could not be tried": {
+			with(func(s *surroundings) { s.missing = []string{"CAP_BPF"} }), fmt.Errorf("map create: %w", ebpf.ErrNotSupported),
 			"CAP_BPF is missing (kernel.unprivileged_bpf_disabled=2, kernel.perf_event_paranoid=3)"},
 		"rootless container": {with(func(s *surroundings) { s.namespace = true }), eperm,
 			"bpf(2) says EPERM: CAP_BPF and CAP_PERFMON count only in this user namespace (a rootless container)"},
@@ -48,7 +49,8 @@ func TestRefusal(t *testing.T) {
 		"locked down a little": {with(func(s *surroundings) { s.lockdown = "integrity" }), eperm,
 			"bpf(2) says EPERM: CAP_BPF and CAP_PERFMON are there: a security module (SELinux, AppArmor) refuses it"},
 		"locked memory": {with(func(s *surroundings) { s.memlock = 64 << 10 }), eperm,
-			"bpf(2) says EPERM: CAP_BPF and CAP_PERFMON are there; RLIMIT_MEMLOCK is 64 KiB, which Linux before 5.11 counts maps against (ulimit -l unlimited)"},
+			"bpf(2) says EPERM: CAP_BPF and CAP_PERFMON are there; RLIMIT_MEMLOCK is 64 KiB, " +
+				"which Linux before 5.11 counts maps against (ulimit -l unlimited)"},
 		"module": {all, fmt.Errorf("map create: %w", unix.EACCES),
 			"bpf(2) says EACCES: CAP_BPF and CAP_PERFMON are there: a security module (SELinux, AppArmor) refuses it"},
 		"no types": {with(func(s *surroundings) { s.btf = noBTF }), fmt.Errorf("apply CO-RE relocations: %w", ebpf.ErrNotSupported),
@@ -88,7 +90,9 @@ func TestMissing(t *testing.T) {
 }
 
 func TestChosen(t *testing.T) {
-	for line, want := range map[string]string{"[none] integrity confidentiality": "none", "none [integrity] confidentiality": "integrity", "": ""} {
+	for line, want := range map[string]string{
+		"[none] integrity confidentiality": "none", "none [integrity] confidentiality": "integrity", "": "",
+	} {
 		if got := chosen(line); got != want {
 			t.Errorf("%q: got %q, want %q", line, got, want)
 		}

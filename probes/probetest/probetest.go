@@ -26,7 +26,8 @@ func Main(m *testing.M) {
 			_ = recorder.Witness(os.Args[2:]) // its end is all that is asked of it
 			os.Exit(0)
 		case "record": // for the tests that kill it: record FOLDER COMMAND…
-			code, err := recorder.Run(context.Background(), recorder.Options{Output: os.Args[2], Command: os.Args[3:], Tier: recorder.TierKernel, Stderr: os.Stderr, Quiet: true})
+			code, err := recorder.Run(context.Background(), recorder.Options{Output: os.Args[2], Command: os.Args[3:],
+				Tier: recorder.TierKernel, Stderr: os.Stderr, Quiet: true})
 			if err != nil {
 				fmt.Fprintln(os.Stderr, err)
 				code, _ = recorder.AsFailure(err)
@@ -56,7 +57,8 @@ func Kernel(t testing.TB, command ...string) (*traces.Run, int) {
 	NeedKernel(t)
 	dir := filepath.Join(t.TempDir(), "t.dptrace")
 	var stderr strings.Builder
-	code, err := recorder.Run(context.Background(), recorder.Options{Command: command, Output: dir, Tier: recorder.TierKernel, Stderr: &stderr, Quiet: true})
+	code, err := recorder.Run(context.Background(), recorder.Options{Command: command, Output: dir,
+		Tier: recorder.TierKernel, Stderr: &stderr, Quiet: true})
 	if err != nil {
 		t.Fatalf("record: %v\n%s", err, stderr.String())
 	}

@@ -8,53 +8,53 @@ import (
 	"time"
 
 	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/probes/procfs"
 	"github.com/dptrace/dptrace/traces"
 )
 
-var kindNames = map[processKind]string{
-	processKindKIND_FORK: "forks", processKindKIND_EXEC: "execs", processKindKIND_EXIT: "exits",
-	processKindKIND_SIGNAL: "signals", processKindKIND_OOM: "out-of-memory kills",
-}
+const maxSender = 512 // bytes of a sender's command line
 
 // take turns one event into rows.
-func (w *watcher) take(raw []byte) {
+func (w *watcher) take(raw []byte) bool {
 	var e processEvent
 	if !decode(raw, &e) {
-		w.bad++
-		return
+		return false
 	}
-	w.events++
-	var ok bool
 	switch processKind(e.Kind) {
 	case processKindKIND_FORK:
 		var f processForkEvent
-		if ok = decode(raw, &f); ok {
-			w.forked(e, &f)
+		if !decode(raw, &f) {
+			return false
 		}
+		w.forked(e, &f)
 	case processKindKIND_EXEC:
 		var x processExecEvent
-		if ok = decode(raw, &x); ok {
-			w.executed(e, &x)
+		if !decode(raw, &x) {
+			return false
 		}
+		w.executed(e, &x)
 	case processKindKIND_EXIT:
 		var x processExitEvent
-		if ok = decode(raw, &x); ok {
-			w.exited(e, &x)
+		if !decode(raw, &x) {
+			return false
 		}
+		w.exited(e, &x)
 	case processKindKIND_SIGNAL:
 		var s processSignalEvent
-		if ok = decode(raw, &s); ok {
-			w.signalled(e, &s)
+		if !decode(raw, &s) {
+			return false
 		}
+		w.signalled(e, &s)
 	case processKindKIND_OOM:
 		var o processOomEvent
-		if ok = decode(raw, &o); ok {
-			w.Rows.Append(traces.Oom{Head: w.head(e), Comm: text(o.Comm[:])})
+		if !decode(raw, &o) {
+			return false
 		}
+		w.Rows.Append(traces.Oom{Head: w.head(e), Comm: text(o.Comm[:])})
+	default:
+		return false
 	}
-	if !ok {
-		w.bad++
-	}
+	return true
 }
 
 // decode fills an event's struct. The ring rounds sizes up.
@@ -72,12 +72,12 @@ func text(b []byte) string {
 }
 
 // ticks is a start time as /proc/PID/stat shows it.
-func ticks(ns uint64) uint64 { return ns / uint64(probe.Tick) }
+func ticks(ns uint64) uint64 { return ns / uint64(procfs.Tick) }
 
 // head begins a row about an event's process.
 func (w *watcher) head(e processEvent) traces.Head {
 	h := traces.Head{TsNS: int64(e.TsNs)}
-	if r, ok := w.Kin.Of(e.Id); ok {
+	if r, ok := w.Tree.Of(e.Id); ok {
 		h.Proc = w.Number(r)
 	} else { // the event of its fork was lost
 		p, _ := w.Procs.Of(int32(e.Pid), ticks(e.StartNs))
@@ -86,18 +86,19 @@ func (w *watcher) head(e processEvent) traces.Head {
 	return h
 }
 
-// relative makes a process known.
-func (w *watcher) relative(e processEvent, parent uint32, inherit bool) probe.Relative {
-	r := probe.Relative{ID: e.Id, Parent: parent, Pid: int32(e.Pid), Start: ticks(e.StartNs), Inherit: inherit}
+// node makes a process known.
+func (w *watcher) node(e processEvent, parent uint32, inherit bool) probe.Node {
+	r := probe.Node{ID: e.Id, Parent: parent, Pid: int32(e.Pid), Start: ticks(e.StartNs), Inherit: inherit}
 	p, _ := w.Procs.Of(r.Pid, r.Start)
 	r.Proc = p.Number
-	w.Kin.Set(r)
+	w.Tree.Set(r)
 	return r
 }
 
 func (w *watcher) forked(e processEvent, f *processForkEvent) {
-	r := w.relative(e, f.ParentId, f.Flags&syscall.CLONE_VM == 0)
-	row := traces.Process{Head: traces.Head{TsNS: int64(e.TsNs), Proc: r.Proc}, Pid: r.Pid, Ppid: int32(f.Ppid), StartTicks: r.Start, Rank: -1, LocalRank: -1}
+	r := w.node(e, f.ParentId, f.Flags&syscall.CLONE_VM == 0)
+	row := traces.Process{Head: traces.Head{TsNS: int64(e.TsNs), Proc: r.Proc}, Pid: r.Pid, Ppid: int32(f.Ppid), StartTicks: r.Start,
+		Rank: -1, LocalRank: -1}
 	w.Procs.IfUnhooked(r.Pid, r.Start, func() { w.Rows.Append(row) })
 }
 
@@ -105,11 +106,11 @@ func (w *watcher) forked(e processEvent, f *processForkEvent) {
 // one that ignores the hook's folder is named, as procfs does it: it may be
 // gone before procfs looks.
 func (w *watcher) executed(e processEvent, x *processExecEvent) {
-	old, known := w.Kin.Of(e.Id)
-	r := w.relative(e, old.Parent, false)
-	args := strings.Split(strings.TrimRight(string(x.Args[:min(int(x.ArgsLength), len(x.Args))]), "\x00"), "\x00")
+	old, known := w.Tree.Of(e.Id)
+	r := w.node(e, old.Parent, false)
+	args := procfs.Strings(x.Args[:min(int(x.ArgsLength), len(x.Args))])
 	row := traces.Process{Head: traces.Head{TsNS: int64(e.TsNs), Proc: r.Proc}, Pid: r.Pid, Ppid: int32(x.Ppid), StartTicks: r.Start,
-		Exe: text(x.Exe[:]), Cmdline: strings.ToValidUTF8(strings.Join(args, " "), "?"), Kind: "other", Hook: "none", Rank: -1, LocalRank: -1}
+		Exe: text(x.Exe[:]), Cmdline: procfs.Join(args, len(x.Args)), Kind: "other", Hook: "none", Rank: -1, LocalRank: -1}
 	if r.Pid == w.Target {
 		row.Kind = "target"
 	}
@@ -119,7 +120,7 @@ func (w *watcher) executed(e processEvent, x *processExecEvent) {
 			row.Kind = "python"
 		}
 		row.Hook = "idle"
-		if why := probe.Obstacle(args, "", w.Hook); why != "" { // its environment is not known
+		if why := probe.Obstacle(args, nil, w.Hook); why != "" { // its environment is not known
 			row.Hook, row.Note, off = "off", why, true
 		}
 	}
@@ -135,14 +136,14 @@ func (w *watcher) exited(e processEvent, x *processExitEvent) {
 	if status.Signaled() {
 		row.ExitCode, row.Signal = -1, int32(status.Signal())
 	}
-	r, ok := w.Kin.Of(e.Id)
+	r, ok := w.Tree.Of(e.Id)
 	if !ok {
-		r = w.relative(e, 0, false)
+		r = w.node(e, 0, false)
 	}
 	r.Proc, r.Ended = h.Proc, time.Now()
 	r.CowUser, r.CowKernel, r.AfterFork = x.User, x.Kernel, x.AfterFork
-	w.Kin.Set(r)
-	w.Kin.AddFaults(x.Faults)
+	w.Tree.Set(r)
+	w.Tree.AddFaults(x.Faults)
 	w.ended = append(w.ended, r)
 	w.Procs.Exit(w.Rows, r.Pid, r.Start, row)
 }
@@ -154,19 +155,10 @@ func (w *watcher) signalled(e processEvent, s *processSignalEvent) {
 		row.SenderProc = w.head(processEvent{Id: s.SenderId, Pid: s.SenderPid}).Proc
 	}
 	if row.SenderPid != 0 {
-		row.SenderCmdline = cmdline(row.SenderPid)
+		// It may be gone, its number may even belong to another by now: it is read
+		// within a tenth of a second.
+		row.SenderCmdline = procfs.Join(procfs.Cmdline(row.SenderPid), maxSender)
 	}
 	row.Mapping, row.MappingPath = mappingOf(&s.Mapping)
 	w.Rows.Append(row)
-}
-
-// cmdline of a process that may be gone, its name may even belong to another
-// by now: it is read within a tenth of a second.
-func cmdline(pid int32) string {
-	b, err := probe.ReadProc(pid, "cmdline")
-	if err != nil {
-		return ""
-	}
-	line := strings.ToValidUTF8(strings.TrimRight(strings.ReplaceAll(string(b), "\x00", " "), " "), "?")
-	return line[:min(len(line), 512)]
 }

@@ -4,9 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
-	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/probes/procfs"
 )
 
 const (
@@ -68,13 +67,9 @@ func filePath(m *processMapping) string {
 // first, as torch and most data are there.
 func mountPoints() []string {
 	points := []string{"/dev/shm", "/"}
-	b, err := probe.ReadProc(int32(os.Getpid()), "mounts")
-	if err != nil {
-		return points
-	}
-	for line := range strings.Lines(string(b)) {
-		if f := strings.Fields(line); len(f) > 1 && !slices.Contains(points, f[1]) {
-			points = append(points, f[1])
+	for _, m := range procfs.Mounts() {
+		if !slices.Contains(points, m.Point) {
+			points = append(points, m.Point)
 		}
 	}
 	return points

@@ -5,83 +5,69 @@
 package process
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
-	"github.com/cilium/ebpf/ringbuf"
 	"golang.org/x/sys/unix"
 
 	"github.com/dptrace/dptrace/probes/probe"
 )
 
-// Probe is bpf/process.bpf.c. It comes before the other probes of the kernel
-// tier: they count for the processes that it follows.
+// Probe is bpf/process.bpf.c. The other probes of the kernel tier count for the
+// processes that it follows.
 var Probe = probe.Probe{
 	Name:  "process",
 	Doc:   "every process of the run, hooked or not: exec, exit, signals with their sender, out-of-memory kills; from the kernel",
 	Tier:  probe.Kernel,
 	Needs: needs,
-	Start: start,
+	Start: kernelSide.Start,
 }
 
-const (
-	lookEvery = 100 * time.Millisecond
-	tellEvery = time.Second
-	costEvery = 5 * time.Second
-	remember  = 30 * time.Second // of an ended process, for what others tell about it
+var kernelSide = probe.KernelSide{
+	Probe:   "process",
+	Load:    loadProcess,
+	Prepare: configure,
+	Ring:    processMapEvents,
+	Table:   "process",
+	Drops: []probe.Drop{
+		{Variable: processVarLost, Index: int(processKindKIND_FORK), Table: "process", Reason: ringFull + "forks)"},
+		{Variable: processVarLost, Index: int(processKindKIND_EXEC), Table: "process", Reason: ringFull + "execs)"},
+		{Variable: processVarLost, Index: int(processKindKIND_EXIT), Table: "exit", Reason: ringFull + "exits)"},
+		{Variable: processVarLost, Index: int(processKindKIND_SIGNAL), Table: "signal", Reason: ringFull + "signals)"},
+		{Variable: processVarLost, Index: int(processKindKIND_OOM), Table: "oom", Reason: ringFull + "out-of-memory kills)"},
+		{Variable: processVarLostProcs, Table: "process",
+			Reason: "more processes at once than the process probe follows; their descendants are not seen either"},
+	},
+	Follows: true,
+	Open:    open,
+}
 
-	// Descendants may live on after the target, as daemons do; they get this
-	// long to end.
-	grace = time.Second
-)
+const ringFull = "the ring of the process probe was full ("
+
+const remember = 30 * time.Second // of an ended process, for what others tell about it
 
 // watcher turns the programs' events into rows.
 type watcher struct {
 	*probe.Recording
-	programs *probe.Programs
-	ring     *ringbuf.Reader
-	losses   probe.Losses
-	ended    []probe.Relative // in the order of their ends
-	bad      uint64           // events that could not be decoded
-	began    time.Duration    // CPU time of the thread before
-	events   uint64
+	ended []probe.Node // in the order of their ends
 }
 
-func start(r *probe.Recording) (probe.Watch, error) {
-	spec, err := loadProcess()
-	if err != nil {
-		return nil, fmt.Errorf("read the eBPF object: %w", err)
-	}
-	if err := configure(spec, r.Target); err != nil {
-		return nil, err
-	}
-	programs, err := probe.Attach(spec, nil)
-	if err != nil {
-		return nil, err
-	}
-	ring, err := ringbuf.NewReader(programs.Maps[processMapEvents])
-	if err != nil {
-		programs.Close()
-		return nil, fmt.Errorf("open the eBPF ring: %w", err)
-	}
-	r.Descendants, r.Kin = programs.Maps[processMapProcs], probe.NewKin()
-	w := &watcher{Recording: r, programs: programs, ring: ring}
-	return w.watch, nil
+func open(r *probe.Recording, _ *probe.Programs) probe.Handler {
+	w := &watcher{Recording: r}
+	return probe.Handler{Take: w.take, Second: w.forget}
 }
 
 // configure tells the programs whom to follow and how the recorder sees pids,
 // and leaves out what this kernel has not.
-func configure(spec *ebpf.CollectionSpec, target int32) error {
+func configure(spec *ebpf.CollectionSpec, r *probe.Recording) error {
 	inode, err := pidNamespace()
 	if err != nil {
 		return err
 	}
-	for name, value := range map[string]uint32{"target_pid": uint32(target), "pidns": inode} {
+	for name, value := range map[string]uint32{processVarTargetPid: uint32(r.Target), processVarPidns: inode} {
 		if err := spec.Variables[name].Set(value); err != nil {
 			return fmt.Errorf("set %s: %w", name, err)
 		}
@@ -101,7 +87,7 @@ func configure(spec *ebpf.CollectionSpec, target int32) error {
 	return nil
 }
 
-// passesPid tells whether the tracepoint mark_victim has the pid as its
+// passesPid reports whether the tracepoint mark_victim has the pid as its
 // argument, as before Linux 6.9, and not the task.
 func passesPid() (bool, error) {
 	kernel, err := btf.LoadKernelSpec()
@@ -124,77 +110,13 @@ func passesPid() (bool, error) {
 	return !isTask, nil
 }
 
-func (w *watcher) watch(ctx context.Context) error {
-	defer w.programs.Close()
-	defer func() { _ = w.ring.Close() }()
-	defer close(w.Kin.Complete)
-	defer context.AfterFunc(ctx, func() { _ = w.ring.Flush() })() // do not wait for the next look
-	runtime.LockOSThread()                                        // its CPU time is what watching costs
-	defer runtime.UnlockOSThread()
-	w.began = probe.ThreadCPU()
-	told, costed := time.Now(), time.Now()
-	for ctx.Err() == nil {
-		now := time.Now()
-		if err := probe.Drain(w.ring, now.Add(lookEvery), w.take); err != nil {
-			return err
-		}
-		if now.Sub(told) >= tellEvery {
-			told = now
-			w.tell()
-			w.forget(now)
-		}
-		w.programs.Measure(now)
-		if now.Sub(costed) >= costEvery {
-			costed = now
-			w.cost()
-		}
-	}
-	for end := time.Now().Add(grace); ; {
-		if err := probe.Drain(w.ring, time.Now().Add(lookEvery/10), w.take); err != nil {
-			return err
-		}
-		if w.allEnded() || time.Now().After(end) {
-			break
-		}
-	}
-	w.tell()
-	w.cost()
-	return nil
-}
-
-func (w *watcher) allEnded() bool {
-	for _, r := range w.Kin.All() {
-		if r.Ended.IsZero() {
-			return false
-		}
-	}
-	return true
-}
-
-// tell writes what found no room.
-func (w *watcher) tell() {
-	var lost [processKindKINDS]uint64
-	w.programs.Counter("lost", &lost)
-	for kind, table := range map[processKind]string{processKindKIND_FORK: "process", processKindKIND_EXEC: "process", processKindKIND_EXIT: "exit", processKindKIND_SIGNAL: "signal", processKindKIND_OOM: "oom"} {
-		w.losses.Tell(w.Rows, table, fmt.Sprintf("the ring of the process probe was full (%s)", kindNames[kind]), lost[kind])
-	}
-	var procs uint64
-	w.programs.Counter("lost_procs", &procs)
-	w.losses.Tell(w.Rows, "process", "more processes at once than the process probe follows; their descendants are not seen either", procs)
-	w.losses.Tell(w.Rows, "process", "events of the process probe could not be decoded", w.bad)
-}
-
-func (w *watcher) cost() {
-	w.Rows.Append(w.programs.Cost("process", probe.ThreadCPU()-w.began, w.events))
-}
-
 // forget drops processes that ended a while ago.
 func (w *watcher) forget(now time.Time) {
 	for len(w.ended) > 0 && now.Sub(w.ended[0].Ended) > remember {
 		r := w.ended[0]
 		w.ended = w.ended[1:]
 		w.Procs.Forget(r.Pid, r.Start)
-		w.Kin.Forget(r.ID)
+		w.Tree.Forget(r.ID)
 	}
 }
 

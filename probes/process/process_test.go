@@ -30,7 +30,8 @@ func lost(t *testing.T, run *traces.Run) (n uint64) {
 // exit code, or counted as lost.
 func TestForkBomb(t *testing.T) {
 	const children = 5000
-	run, code := probetest.Kernel(t, "sh", "-c", fmt.Sprintf("i=0; while [ $i -lt %d ]; do (exit 3) & i=$((i+1)); [ $((i%%100)) = 0 ] && wait; done; wait; exit 7", children))
+	const program = "i=0; while [ $i -lt %d ]; do (exit 3) & i=$((i+1)); [ $((i%%100)) = 0 ] && wait; done; wait; exit 7"
+	run, code := probetest.Kernel(t, "sh", "-c", fmt.Sprintf(program, children))
 	if code != 7 {
 		t.Errorf("exit code %d, want 7", code)
 	}
@@ -124,7 +125,8 @@ func TestSender(t *testing.T) {
 	run, _ := probetest.Kernel(t, "sh", "-c", `sleep 100 & echo $! > `+ready+`; wait $!; sleep 100 & kill -TERM $!; wait; exit 0`)
 	var got []string
 	for _, s := range probetest.Rows[traces.Signal](t, run) {
-		got = append(got, fmt.Sprintf("%d from %s, of the run %v, ancestor %v, pid %v", s.Signal, s.SenderComm, s.SenderProc != 0, s.SenderAncestor, s.SenderPid > 0))
+		got = append(got, fmt.Sprintf("%d from %s, of the run %v, ancestor %v, pid %v",
+			s.Signal, s.SenderComm, s.SenderProc != 0, s.SenderAncestor, s.SenderPid > 0))
 	}
 	want := []string{"9 from sh, of the run false, ancestor false, pid true", "15 from sh, of the run true, ancestor true, pid true"}
 	if !slices.Equal(got, want) {
@@ -142,10 +144,15 @@ func TestFaults(t *testing.T) {
 		signal        syscall.Signal
 		mapping, path string
 	}{
-		"file cut short": {"f = open('data.bin', 'w+b'); f.truncate(8192); m = mmap.mmap(f.fileno(), 8192); f.truncate(0); m[4096]", syscall.SIGBUS, "file", "/data.bin"},
-		"shared memory":  {"f = open('" + shm + "', 'w+b'); f.truncate(8192); m = mmap.mmap(f.fileno(), 8192); f.truncate(0); m[4096]", syscall.SIGBUS, "shm", shm},
-		"null":           {"ctypes.string_at(16)", syscall.SIGSEGV, "none", ""},
-		"read-only":      {"m = mmap.mmap(-1, 8192, prot=mmap.PROT_READ, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS); ctypes.memset(ctypes.addressof(ctypes.c_char.from_address(int(next(l for l in open('/proc/self/maps') if l.split()[1] == 'r--p' and l.split()[4] == '0' and '[' not in l).split('-')[0], 16))), 1, 1)", syscall.SIGSEGV, "anon", ""},
+		"file cut short": {"f = open('data.bin', 'w+b'); f.truncate(8192); m = mmap.mmap(f.fileno(), 8192); f.truncate(0); m[4096]",
+			syscall.SIGBUS, "file", "/data.bin"},
+		"shared memory": {"f = open('" + shm + "', 'w+b'); f.truncate(8192); m = mmap.mmap(f.fileno(), 8192); f.truncate(0); m[4096]",
+			syscall.SIGBUS, "shm", shm},
+		"null": {"ctypes.string_at(16)", syscall.SIGSEGV, "none", ""},
+		"read-only": {"m = mmap.mmap(-1, 8192, prot=mmap.PROT_READ, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS); " +
+			"line = next(l for l in open('/proc/self/maps') if l.split()[1] == 'r--p' and l.split()[4] == '0' and '[' not in l); " +
+			"ctypes.memset(ctypes.addressof(ctypes.c_char.from_address(int(line.split('-')[0], 16))), 1, 1)",
+			syscall.SIGSEGV, "anon", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			script := probetest.Script(t, "import ctypes, mmap, os\nos.chdir('"+t.TempDir()+"')\n"+tc.program+"\n")
@@ -158,7 +165,8 @@ func TestFaults(t *testing.T) {
 				t.Fatalf("%d signals, want 1: %+v", len(signals), signals)
 			}
 			s := signals[0]
-			if s.Signal != int32(tc.signal) || s.Mapping != tc.mapping || !strings.HasSuffix(s.MappingPath, tc.path) || (tc.path == "") != (s.MappingPath == "") || strings.HasPrefix(s.MappingPath, "…") || s.SiCode <= 0 || s.SenderPid != 0 {
+			if s.Signal != int32(tc.signal) || s.Mapping != tc.mapping || !strings.HasSuffix(s.MappingPath, tc.path) ||
+				(tc.path == "") != (s.MappingPath == "") || strings.HasPrefix(s.MappingPath, "…") || s.SiCode <= 0 || s.SenderPid != 0 {
 				t.Errorf("signal %+v", s)
 			}
 		})

@@ -1,158 +1,97 @@
-// Package procfs follows the processes of the run in /proc: which there are,
-// their memory, and that they are gone. It needs no privilege and sees what was
-// not hooked, too.
+// Package procfs reads /proc. It knows its formats, and nothing of what the
+// probes make of them.
 package procfs
 
 import (
-	"context"
+	"errors"
+	"io/fs"
+	"iter"
 	"os"
-	"runtime"
-	"time"
+	"slices"
+	"strconv"
+	"strings"
 
-	"github.com/dptrace/dptrace/probes/probe"
-	"github.com/dptrace/dptrace/traces"
+	"golang.org/x/sys/unix"
 )
 
-// Probe is /proc.
-var Probe = probe.Probe{
-	Name:  "procfs",
-	Doc:   "the processes of the run, their memory and CPU time, from /proc",
-	Tier:  probe.Hook,
-	Needs: needs,
-	Start: start,
-}
+func path(pid int32, name string) string { return "/proc/" + strconv.Itoa(int(pid)) + "/" + name }
 
-const (
-	tick       = 100 * time.Millisecond // between two looks at what the other probes have found
-	firstPause = 100 * time.Millisecond // between two rounds, while processes are being started
-	slowPause  = time.Second            // once the run is older than startTime
-	startTime  = 5 * time.Second
+// most is how much is read of a file: a process has a say in how long its maps,
+// its arguments and its environment are.
+const most = 64 << 20
 
-	longest = 3 * time.Second // between two rounds that cost next to nothing
-
-	// What the rounds may cost, as a share of one core.
-	roundShare = 0.001
-	// head start: a short run is looked at often, whatever it costs.
-	credit = 20 * time.Millisecond
-
-	patience = 200 * time.Millisecond // at the end
-)
-
-func start(r *probe.Recording) (probe.Watch, error) {
-	w := &watcher{Recording: r, procs: map[int32]*process{}, strangers: map[int32]uint64{}, began: time.Now(), self: link(int32(os.Getpid()), "exe")}
-	if p := w.adopt(r.Target); p != nil {
-		w.oldest = p.start
+// Read reads /proc/PID/NAME. It is os.ReadFile without the attempts to put the
+// file under the runtime's poller, which cost more than the reading.
+func Read(pid int32, name string) ([]byte, error) {
+	path := path(pid, name)
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
-	w.limits = newLimits(r.Target)
-	w.look(w.began, true)
-	return w.watch, nil
-}
-
-func (w *watcher) watch(ctx context.Context) error {
-	// The thread's CPU time is what the sampler costs.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	before := probe.ThreadCPU()
-	var next time.Time
-	for ctx.Err() == nil {
-		now := time.Now()
-		if now.Before(next) {
-			w.news(now)
-		} else {
-			w.round(now)
-			spent := probe.ThreadCPU() - before - w.measured - credit
-			affordable := w.began.Add(time.Duration(float64(spent) / roundShare))
-			if next = now.Add(w.pause()); next.Before(affordable) {
-				next = affordable
-			}
-			// What is new is found by its parent only while both are there: so long
-			// at most, or so long that a round is a thirtieth of the time.
-			if latest := now.Add(max(longest, 30*time.Since(now))); latest.Before(next) {
-				next = latest
-			}
-		}
-		w.measure(now)
-		w.sample(now)
-		w.look(now, false)
-		select {
-		case <-ctx.Done():
-		case <-time.After(tick):
-		}
-	}
-	w.scan(time.Now())
-	w.finish()
-	return nil
-}
-
-func (w *watcher) pause() time.Duration {
-	if time.Since(w.began) < startTime {
-		return firstPause
-	}
-	return slowPause
-}
-
-// round looks once at everything that is due.
-func (w *watcher) round(now time.Time) {
-	w.scan(now)
-	for _, p := range w.procs {
-		w.tend(p, now)
-	}
-}
-
-// news looks at the processes that another probe has seen begin or end since
-// the last look.
-func (w *watcher) news(now time.Time) {
-	for _, p := range w.procs {
-		if p.python && !p.judged && p.gone.IsZero() && !now.Before(p.nextJudge) {
-			w.tend(p, now) // it may end before the next round
-		}
-	}
-	for _, known := range w.Procs.Alive() {
-		p := w.procs[known.Pid]
+	defer func() { _ = unix.Close(fd) }()
+	b := make([]byte, 0, 1024)
+	for {
+		n, err := unix.Read(fd, b[len(b):cap(b)])
 		switch {
-		case known.Start == 0:
-		case p == nil || p.start != known.Start:
-			if !known.Exited {
-				if p = w.adopt(known.Pid); p != nil {
-					w.tend(p, now)
-				}
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil: // ESRCH: it has just ended
+			return nil, &fs.PathError{Op: "read", Path: path, Err: err}
+		case n == 0 || len(b) >= most:
+			return b, nil
+		}
+		if b = b[:len(b)+n]; len(b) == cap(b) {
+			b = slices.Grow(b, len(b))
+		}
+	}
+}
+
+// Link reads a link of /proc/PID, as exe, cwd and fd/N are; "" if the process is
+// gone or another user's.
+func Link(pid int32, name string) string {
+	target, err := os.Readlink(path(pid, name))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSuffix(target, " (deleted)")
+}
+
+// Pids lists the processes of this pid namespace, in no order.
+func Pids() []int32 {
+	d, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer d.Close()
+	names, _ := d.Readdirnames(-1) // what was listed before an error counts
+	pids := make([]int32, 0, len(names))
+	for _, n := range names {
+		if pid, err := strconv.ParseInt(n, 10, 32); err == nil {
+			pids = append(pids, int32(pid))
+		}
+	}
+	return pids
+}
+
+// Fields gives the lines of files as status, meminfo, vmstat and smaps_rollup,
+// "name: value" or "name value", and of those of control groups.
+func Fields(text []byte) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		for line := range strings.Lines(string(text)) {
+			line = strings.TrimSpace(line)
+			if i := strings.IndexAny(line, ": \t"); i > 0 && !yield(line[:i], strings.TrimSpace(line[i+1:])) {
+				return
 			}
-		case known.Exited && p.gone.IsZero():
-			w.tend(p, now)
 		}
 	}
 }
 
-// tend looks at one process: is it still there, what is it, how large.
-func (w *watcher) tend(p *process, now time.Time) {
-	if !p.gone.IsZero() {
-		// Its parent may tell the exit code a little later.
-		if now.Sub(p.gone) > remember {
-			w.Procs.Forget(p.pid, p.start)
-			delete(w.procs, p.pid)
-		}
-		return
-	}
-	st, err := probe.ReadStat(p.pid)
-	if err != nil || st.StartTicks != p.start || st.Gone() {
-		p.gone = now
-		w.endedCPU += p.last.CPU
-		w.ended(now)
-		w.Procs.Exit(w.Rows, p.pid, p.start, traces.Exit{Head: traces.Head{TsNS: probe.Now()}, ExitCode: -1, Source: "gone"})
-		return
-	}
-	p.last, p.looked = st, now
-	w.identify(p, st, now)
-}
-
-// finish writes the last sample of those that are still there, as far as it
-// does not keep the user waiting, and the last figures of the limits.
-func (w *watcher) finish() {
-	now := time.Now()
-	for _, p := range w.procs {
-		if w.tend(p, now); p.gone.IsZero() && time.Since(now) < patience {
-			w.roll(p, now)
+// Field is the value of one of them; "" if it is not there.
+func Field(text []byte, name string) string {
+	for key, value := range Fields(text) {
+		if key == name {
+			return value
 		}
 	}
-	w.look(now, true)
+	return ""
 }

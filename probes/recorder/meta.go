@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/probes/procfs"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -37,7 +38,7 @@ func (r *recording) writeBegin() {
 		command = []byte("[]") // strings always marshal
 	}
 	cwd, _ := os.Getwd() // "" where it was removed
-	r.meta("schema", "dptrace.trace/1")
+	r.meta("schema", "dptrace.trace/"+strconv.Itoa(traces.SchemaVersion))
 	r.meta("version", r.Version)
 	r.meta("run_id", r.out.runID)
 	r.meta("command", string(command))
@@ -131,7 +132,7 @@ func ownCost() traces.Overhead {
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) == nil {
 		o.CPUNS = u.Utime.Nano() + u.Stime.Nano()
 	}
-	if st, err := probe.ReadStat(int32(os.Getpid())); err == nil {
+	if st, err := procfs.ReadStat(int32(os.Getpid())); err == nil {
 		o.Rss = st.RSSPages * int64(os.Getpagesize())
 	}
 	return o

@@ -116,7 +116,7 @@ func refuseBPF(errno syscall.Errno) error {
 	return unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0)
 }
 
-// kernelHere tells whether the kernel tier works for this process; why not, if
+// kernelHere reports whether the kernel tier works for this process; why not, if
 // it does not. Where it does, the tests below must not be left out.
 func kernelHere(t *testing.T) {
 	t.Helper()
@@ -209,14 +209,18 @@ func TestPrivileges(t *testing.T) {
 	}{
 		"root":                {program: plain},
 		"root in a container": {before: []string{boundRole}, program: plain, refused: `EPERM: CAP_BPF and CAP_PERFMON are missing`},
-		"nothing":             {attr: user, program: plain, refused: `^bpf\(2\) says EPERM: CAP_BPF and CAP_PERFMON are missing \(kernel\.unprivileged_bpf_disabled=\d`},
-		"ambient":             {attr: &ambient, program: plain, ambient: "CapAmb: 000000c000000000"},
-		"one of the two":      {attr: &half, program: plain, refused: `EPERM: CAP_PERFMON is missing`, ambient: "CapAmb: 0000008000000000"},
-		"file capabilities":   {attr: user, program: marked},
+		"nothing": {attr: user, program: plain,
+			refused: `^bpf\(2\) says EPERM: CAP_BPF and CAP_PERFMON are missing \(kernel\.unprivileged_bpf_disabled=\d`},
+		"ambient":           {attr: &ambient, program: plain, ambient: "CapAmb: 000000c000000000"},
+		"one of the two":    {attr: &half, program: plain, refused: `EPERM: CAP_PERFMON is missing`, ambient: "CapAmb: 0000008000000000"},
+		"file capabilities": {attr: user, program: marked},
 		"seccomp says EPERM": {before: []string{filterRole, strconv.Itoa(int(unix.EPERM))}, program: plain,
-			refused: `^bpf\(2\) says EPERM: a seccomp filter refuses it, though CAP_BPF and CAP_PERFMON are there; .dptrace doctor. says how to get it$`},
-		"seccomp says ENOSYS": {before: []string{filterRole, strconv.Itoa(int(unix.ENOSYS))}, program: plain, refused: `ENOSYS: a seccomp filter answers so`},
-		"no BTF":              {before: []string{mountRole, "/sys/kernel/btf"}, program: plain, refused: `^the kernel shows no BTF \(open /sys/kernel/btf/vmlinux: no such file or directory`},
+			refused: `^bpf\(2\) says EPERM: a seccomp filter refuses it, though CAP_BPF and CAP_PERFMON are there; ` +
+				`.dptrace doctor. says how to get it$`},
+		"seccomp says ENOSYS": {before: []string{filterRole, strconv.Itoa(int(unix.ENOSYS))}, program: plain,
+			refused: `ENOSYS: a seccomp filter answers so`},
+		"no BTF": {before: []string{mountRole, "/sys/kernel/btf"}, program: plain,
+			refused: `^the kernel shows no BTF \(open /sys/kernel/btf/vmlinux: no such file or directory`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			uid := 0
@@ -251,7 +255,8 @@ func TestPrivileges(t *testing.T) {
 					wantTier, wantWhy = TierHook, tc.refused
 				}
 				meta := metaOf(t, trace)
-				if meta["tier"] != wantTier || (meta["tier_refused"] == "") != (wantWhy == "") || !regexp.MustCompile(wantWhy).MatchString(meta["tier_refused"]) {
+				if meta["tier"] != wantTier || (meta["tier_refused"] == "") != (wantWhy == "") ||
+					!regexp.MustCompile(wantWhy).MatchString(meta["tier_refused"]) {
 					t.Errorf("%s: the trace is of tier %q, %q", tier, meta["tier"], meta["tier_refused"])
 				}
 				if tc.attr != nil {

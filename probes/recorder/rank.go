@@ -6,7 +6,7 @@ import "strconv"
 // rank it is: torchrun, srun, Open MPI, MPICH.
 var rankVariables = []string{"RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"}
 
-// firstRank tells whether this recorder is the one that speaks for its run: all
+// firstRank reports whether this recorder is the one that speaks for its run: all
 // but rank 0 are silent, or a job of a thousand ranks prints a thousand reports.
 func firstRank(getenv func(string) string) bool {
 	for _, name := range rankVariables {

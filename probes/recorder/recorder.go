@@ -11,8 +11,11 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"unicode"
 
+	"github.com/dptrace/dptrace/probes/hook"
 	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/probes/procfs"
 	"github.com/dptrace/dptrace/shim"
 	"github.com/dptrace/dptrace/traces"
 )
@@ -40,9 +43,16 @@ type Options struct {
 }
 
 // say tells the user something, where stdout is the command's. That nobody
-// listens is no reason to fail.
+// listens is no reason to fail. Names of the recorded program may be in it: what a
+// terminal would act on is not written.
 func (o Options) say(format string, args ...any) {
-	_, _ = fmt.Fprintf(o.Stderr, "dptrace: "+format+"\n", args...)
+	text := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(fmt.Sprintf(format, args...), "?"))
+	_, _ = fmt.Fprintln(o.Stderr, "dptrace: "+text)
 }
 
 // Failure is an error of the recorder, or of starting the command, and the
@@ -139,8 +149,9 @@ func (r *recording) begin(ctx context.Context) error {
 	r.procs = probe.NewProcs()
 	r.enough = make(chan struct{})
 	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	shared := &probe.Recording{Rows: r.out, Procs: r.procs, Target: int32(r.target.pid), Hook: r.session.hook, Spool: r.session.spool}
-	st, err := probe.ReadStat(shared.Target)
+	shared := &probe.Recording{Rows: r.out, Procs: r.procs, Target: int32(r.target.pid),
+		Hook: r.session.hook, Spool: r.session.spool, RingBytes: hook.RingBytes}
+	st, err := procfs.ReadStat(shared.Target)
 	if err == nil {
 		r.procs.Of(shared.Target, st.StartTicks) // number 1
 	}
@@ -193,7 +204,7 @@ func (r *recording) end(how ending) {
 
 func alive(procs *probe.Procs) (n int) {
 	for _, p := range procs.Alive() {
-		if st, err := probe.ReadStat(p.Pid); err == nil && st.StartTicks == p.Start && !st.Gone() {
+		if procfs.Alive(p.Pid, p.Start) {
 			n++
 		}
 	}
@@ -208,7 +219,7 @@ func (r *recording) tell() {
 	torch, unhooked := r.procs.Count()
 	switch {
 	case torch == 0 && unhooked > 0:
-		r.say("no Python process of this run that has our hook imported torch: there are no loaders to judge")
+		r.say("no Python that dptrace could look into imported torch: there are no loaders to judge")
 	case torch == 0:
 		r.say("no Python process of this run imported torch: there are no loaders to judge")
 	}

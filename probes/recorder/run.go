@@ -29,7 +29,7 @@ func runID() (id string, given bool) {
 	return rand.Text(), false
 }
 
-// sameRun tells whether all that is in a folder are parts of this run, as when
+// sameRun reports whether all that is in a folder are parts of this run, as when
 // srun starts one recorder per rank with the same -o. A part that has nothing
 // in it yet is being begun.
 func sameRun(dir string, entries []fs.DirEntry, runID string) bool {

@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/dptrace/dptrace/probes/hook"
+	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/probes/procfs"
 	"github.com/dptrace/dptrace/shim"
 )
 
@@ -82,7 +83,7 @@ func (s *session) remove() {
 	s.unlock()
 }
 
-// sessionAlive tells whether the recorder of a session is still there.
+// sessionAlive reports whether the recorder of a session is still there.
 func sessionAlive(lock string) bool {
 	fd, err := takeLock(lock, 0)
 	if err == nil {
@@ -112,12 +113,11 @@ func removeStale(base string) {
 }
 
 func inUse(dir string) bool {
-	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
-	for _, e := range environs {
-		if pid, _, _ := strings.Cut(strings.TrimPrefix(e, "/proc/"), "/"); pid == strconv.Itoa(os.Getpid()) {
+	for _, pid := range procfs.Pids() {
+		if pid == int32(os.Getpid()) {
 			continue
 		}
-		if env, err := os.ReadFile(e); err == nil && strings.Contains(string(env), dir) {
+		if env, err := procfs.Environ(pid); err == nil && probe.Carries(env, dir) {
 			return true
 		}
 	}

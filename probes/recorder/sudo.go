@@ -1,7 +1,6 @@
 package recorder
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -15,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/probes/procfs"
 )
 
 // Invoker is the user who started us with sudo.
@@ -87,35 +86,19 @@ func findInvoker() (*Invoker, error) {
 	}
 	u.caller = caller(sudo, uid)
 	u.groups = groupsOf(u.caller, account)
-	before := environ(sudo)
+	before, _ := procfs.Environ(int32(sudo)) // an error is no variables
 	if len(before) == 0 {
 		u.note = "the environment from before sudo cannot be read: variables that sudo removes are missing"
 	}
-	u.environ = restored(environment(), before, assigned(cmdline(sudo), os.Args), identity(account))
+	u.environ = restored(environment(), before, assigned(procfs.Cmdline(int32(sudo)), os.Args), identity(account))
 	return u, nil
 }
 
-// isSudo tells whether pid runs sudo, or a process of it that watches over the
+// isSudo reports whether pid runs sudo, or a process of it that watches over the
 // terminal of its command.
 func isSudo(pid int) bool {
-	exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
-	if err != nil {
-		return false
-	}
-	name := filepath.Base(strings.TrimSuffix(exe, " (deleted)"))
+	name := filepath.Base(procfs.Link(int32(pid), "exe"))
 	return name == "sudo" || name == "sudo-rs"
-}
-
-func environ(pid int) []string { return zeroTerminated(pid, "environ") }
-func cmdline(pid int) []string { return zeroTerminated(pid, "cmdline") }
-
-func zeroTerminated(pid int, file string) []string {
-	b, err := probe.ReadProc(int32(pid), file)
-	b = bytes.TrimRight(b, "\x00")
-	if err != nil || len(b) == 0 {
-		return nil
-	}
-	return strings.Split(string(b), "\x00")
 }
 
 // caller finds the process that has called sudo; 0: it has ended.
@@ -124,7 +107,7 @@ func caller(sudo, uid int) int {
 		if real, _, err := credentials(pid); err == nil && real == uid {
 			return pid
 		}
-		st, err := probe.ReadStat(int32(pid))
+		st, err := procfs.ReadStat(int32(pid))
 		if err != nil {
 			return 0
 		}
@@ -155,13 +138,12 @@ func groupsOf(caller int, account *user.User) (groups []int) {
 // credentials are a process's user, -1 if it has several (as sudo itself may,
 // whose groups are root's then), and its supplementary groups.
 func credentials(pid int) (uid int, groups []int, err error) {
-	b, err := probe.ReadProc(int32(pid), "status")
+	b, err := procfs.Read(int32(pid), "status")
 	if err != nil {
 		return 0, nil, err
 	}
 	uid = -1
-	for line := range strings.Lines(string(b)) {
-		key, value, _ := strings.Cut(line, ":")
+	for key, value := range procfs.Fields(b) {
 		fields := strings.Fields(value)
 		switch {
 		case key == "Uid" && len(fields) == 4:
@@ -182,7 +164,9 @@ func credentials(pid int) (uid int, groups []int, err error) {
 // identity are the variables that say who one is, by the user database.
 func identity(account *user.User) map[string]string {
 	who := map[string]string{}
-	for name, value := range map[string]string{"USER": account.Username, "LOGNAME": account.Username, "HOME": account.HomeDir, "SHELL": shell(account.Uid)} {
+	for name, value := range map[string]string{
+		"USER": account.Username, "LOGNAME": account.Username, "HOME": account.HomeDir, "SHELL": shell(account.Uid),
+	} {
 		if value != "" {
 			who[name] = value
 		}
@@ -280,32 +264,17 @@ func restored(now, before []string, assigned, identity map[string]string) []stri
 // user's: /dev/stdout and the like are opened anew. The one that sudo was called
 // from stays as it is.
 func (u *Invoker) takeTerminals() {
-	theirs, err := terminal(u.caller)
+	caller, err := procfs.ReadStat(int32(u.caller))
 	if u.caller == 0 || err != nil {
 		return
 	}
 	for fd := range 3 {
 		var st unix.Stat_t
 		_, err := unix.IoctlGetTermios(fd, unix.TCGETS)
-		if err == nil && unix.Fstat(fd, &st) == nil && st.Uid == 0 && st.Rdev != theirs {
+		if err == nil && unix.Fstat(fd, &st) == nil && st.Uid == 0 && st.Rdev != caller.Terminal {
 			_ = unix.Fchown(fd, u.uid, -1) // without it only opening by name fails
 		}
 	}
-}
-
-// terminal is the device of a process's controlling terminal: field 7 of
-// /proc/PID/stat.
-func terminal(pid int) (device uint64, err error) {
-	b, err := probe.ReadProc(int32(pid), "stat")
-	if err != nil {
-		return 0, err
-	}
-	fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
-	if len(fields) < 5 {
-		return 0, fmt.Errorf("/proc/%d/stat has %d fields", pid, len(fields))
-	}
-	n, err := strconv.ParseInt(string(fields[4]), 10, 32)
-	return unix.Mkdev(uint32(n>>8&0xfff), uint32(n&0xff|n>>12&0xfff00)), err
 }
 
 // because adds to an error of writing to a folder whose folder it had to be.

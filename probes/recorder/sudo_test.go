@@ -19,7 +19,8 @@ import (
 )
 
 func TestRestored(t *testing.T) {
-	before := []string{"HOME=/home/tess", "USER=tess", "PATH=/venv/bin:/bin", "VIRTUAL_ENV=/venv", "LANG=C", "EMPTY=", "SUDO_EDITOR=vi", "F=a=b\nc"}
+	before := []string{"HOME=/home/tess", "USER=tess", "PATH=/venv/bin:/bin", "VIRTUAL_ENV=/venv", "LANG=C", "EMPTY=",
+		"SUDO_EDITOR=vi", "F=a=b\nc"}
 	identity := map[string]string{"HOME": "/db/tess", "USER": "tess", "LOGNAME": "tess", "SHELL": "/bin/zsh"}
 	for name, tc := range map[string]struct {
 		now, before []string
@@ -27,15 +28,18 @@ func TestRestored(t *testing.T) {
 		want        []string
 	}{
 		"as sudo leaves it": {
-			now:    []string{"HOME=/root", "USER=root", "LOGNAME=root", "SHELL=/bin/bash", "MAIL=/var/mail/root", "PATH=/usr/bin", "LANG=C", "SUDO_UID=7", "SUDO_COMMAND=x", "SUDO_EDITOR=ed"},
+			now: []string{"HOME=/root", "USER=root", "LOGNAME=root", "SHELL=/bin/bash", "MAIL=/var/mail/root",
+				"PATH=/usr/bin", "LANG=C", "SUDO_UID=7", "SUDO_COMMAND=x", "SUDO_EDITOR=ed"},
 			before: before,
-			want:   []string{"HOME=/home/tess", "USER=tess", "LOGNAME=tess", "SHELL=/bin/zsh", "PATH=/venv/bin:/bin", "LANG=C", "VIRTUAL_ENV=/venv", "EMPTY=", "SUDO_EDITOR=vi", "F=a=b\nc"},
+			want: []string{"HOME=/home/tess", "USER=tess", "LOGNAME=tess", "SHELL=/bin/zsh", "PATH=/venv/bin:/bin", "LANG=C", "VIRTUAL_ENV=/venv",
+				"EMPTY=", "SUDO_EDITOR=vi", "F=a=b\nc"},
 		},
 		"set on its command line": {
 			now:      []string{"HOME=/elsewhere", "PATH=/usr/bin", "VIRTUAL_ENV=/other", "A=1"},
 			before:   before,
 			assigned: map[string]string{"HOME": "/elsewhere", "VIRTUAL_ENV": "/other", "A": "1", "PATH": "/other"}, // sudo did not take this PATH
-			want:     []string{"HOME=/elsewhere", "PATH=/venv/bin:/bin", "VIRTUAL_ENV=/other", "A=1", "USER=tess", "LANG=C", "EMPTY=", "SUDO_EDITOR=vi", "F=a=b\nc", "LOGNAME=tess", "SHELL=/bin/zsh"},
+			want: []string{"HOME=/elsewhere", "PATH=/venv/bin:/bin", "VIRTUAL_ENV=/other", "A=1", "USER=tess", "LANG=C", "EMPTY=",
+				"SUDO_EDITOR=vi", "F=a=b\nc", "LOGNAME=tess", "SHELL=/bin/zsh"},
 		},
 		"kept by it": {
 			now:    []string{"LANG=de", "USER=root"},
@@ -118,21 +122,25 @@ func TestSudoStandIn(t *testing.T) {
 	dir := openFolder(t, uid)
 	trace := filepath.Join(dir, "t.dptrace")
 	cmd := exec.Command(sudo, "A=1", "VIRTUAL_ENV=/other", self, "record", trace, TierAuto, self, showRole)
-	cmd.Dir, cmd.Env = dir, []string{"TMPDIR=" + dir, "HOME=/home/tess", "PATH=/opt/mine:/bin", "VIRTUAL_ENV=/venv", "LD_LIBRARY_PATH=/lib/mine"}
+	cmd.Dir = dir
+	cmd.Env = []string{"TMPDIR=" + dir, "HOME=/home/tess", "PATH=/opt/mine:/bin", "VIRTUAL_ENV=/venv", "LD_LIBRARY_PATH=/lib/mine"}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	checkTarget(t, string(out), []string{
 		"Uid: 54321 54321 54321 54321", "Gid: 54322 54322 54322 54322", "Groups:",
-		"env HOME=/home/tess", "env USER=tess", "env LOGNAME=tess", "env PATH=/opt/mine:/bin", "env VIRTUAL_ENV=/other", "env A=1", "env LD_LIBRARY_PATH=/lib/mine",
+		"env HOME=/home/tess", "env USER=tess", "env LOGNAME=tess", "env PATH=/opt/mine:/bin", "env VIRTUAL_ENV=/other", "env A=1",
+		"env LD_LIBRARY_PATH=/lib/mine",
 	}, "env SUDO_", "env MAIL=", "env SHELL=")
 	checkOwner(t, dir, uid, gid)
 
 	// Not a run under sudo: root's shell, started by sudo, runs it.
-	shell := exec.Command(sudo, "/bin/sh", "-c", `"$@"; exit $?`, "sh", self, "record", filepath.Join(dir, "root.dptrace"), TierHook, self, showRole)
+	shell := exec.Command(sudo, "/bin/sh", "-c", `"$@"; exit $?`, "sh", self, "record",
+		filepath.Join(dir, "root.dptrace"), TierHook, self, showRole)
 	shell.Dir, shell.Env = dir, []string{"TMPDIR=" + dir}
-	if out, err := shell.CombinedOutput(); err != nil || !strings.Contains(string(out), "Uid: 0 0 0 0\n") || !strings.Contains(string(out), "env SUDO_UID=54321\n") {
+	if out, err := shell.CombinedOutput(); err != nil || !strings.Contains(string(out), "Uid: 0 0 0 0\n") ||
+		!strings.Contains(string(out), "env SUDO_UID=54321\n") {
 		t.Errorf("in root's shell: %v\n%s", err, out)
 	}
 
@@ -140,7 +148,8 @@ func TestSudoStandIn(t *testing.T) {
 	root := openFolder(t, 0)
 	cmd = exec.Command(sudo, self, "record", filepath.Join(root, "t.dptrace"), TierAuto, "touch", filepath.Join(dir, "ran"))
 	cmd.Dir, cmd.Env = root, []string{"TMPDIR=" + dir}
-	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "permission denied (the recording is tess's, who called sudo: name a folder of theirs with -o)") {
+	const denied = "permission denied (the recording is tess's, who called sudo: name a folder of theirs with -o)"
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), denied) {
 		t.Errorf("into root's folder: %v\n%s", err, out)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {
@@ -152,7 +161,8 @@ func TestSudoStandIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd = exec.Command(sudo, self, "record", filepath.Join(dir, "never.dptrace"), TierAuto, "true")
-	cmd.Dir, cmd.Env = dir, []string{"TMPDIR=" + dir}
+	cmd.Dir = dir
+	cmd.Env = []string{"TMPDIR=" + dir}
 	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "tess, who called sudo, may not execute "+self) {
 		t.Errorf("a program of root alone: %v\n%s", err, out)
 	}
@@ -165,7 +175,8 @@ func checkTarget(t *testing.T, out string, wants []string, nots ...string) {
 		t.Fatal(err)
 	}
 	kept := fmt.Sprintf("%016x", all&(1<<unix.CAP_BPF|1<<unix.CAP_PERFMON|1<<unix.CAP_SYS_RESOURCE))
-	wants = append(wants, "recorder Uid: 54321 54321 54321 54321", "recorder CapPrm: "+kept, "recorder CapEff: "+kept, "recorder CapInh: 0000000000000000", "recorder CapAmb: 0000000000000000")
+	wants = append(wants, "recorder Uid: 54321 54321 54321 54321", "recorder CapPrm: "+kept, "recorder CapEff: "+kept,
+		"recorder CapInh: 0000000000000000", "recorder CapAmb: 0000000000000000")
 	for _, none := range []string{"CapInh", "CapPrm", "CapEff", "CapAmb"} {
 		wants = append(wants, none+": 0000000000000000")
 	}
@@ -232,7 +243,8 @@ func asTess(etc string, argv []string) error {
 		return err
 	}
 	// Of this thread alone: it is the one that calls exec.
-	for _, call := range [][4]uintptr{{unix.SYS_SETGROUPS, 0, 0}, {unix.SYS_SETRESGID, tess, tess, tess}, {unix.SYS_SETRESUID, tess, tess, tess}} {
+	calls := [][4]uintptr{{unix.SYS_SETGROUPS, 0, 0}, {unix.SYS_SETRESGID, tess, tess, tess}, {unix.SYS_SETRESUID, tess, tess, tess}}
+	for _, call := range calls {
 		if _, _, errno := unix.RawSyscall(call[0], call[1], call[2], call[3]); errno != 0 {
 			return errno
 		}
@@ -260,14 +272,16 @@ func TestSudo(t *testing.T) {
 			argv = append(argv, "A=1", "TMPDIR="+dir, self, "record", trace, TierAuto, self, showRole)
 			cmd := exec.Command(self, argv...)
 			cmd.Dir = dir
-			cmd.Env = []string{"HOME=" + dir, "USER=tess", "LOGNAME=tess", "SHELL=/bin/sh", "PATH=/opt/mine:/usr/bin:/bin", "VIRTUAL_ENV=/venv", "PYTHONPATH=/mine", "CUDA_VISIBLE_DEVICES=1"}
+			cmd.Env = []string{"HOME=" + dir, "USER=tess", "LOGNAME=tess", "SHELL=/bin/sh", "PATH=/opt/mine:/usr/bin:/bin",
+				"VIRTUAL_ENV=/venv", "PYTHONPATH=/mine", "CUDA_VISIBLE_DEVICES=1"}
 			out, err := cmd.CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
 			checkTarget(t, string(out), []string{
 				"Uid: 54321 54321 54321 54321", "Gid: 54321 54321 54321 54321", tc.groups,
-				"env HOME=" + dir, "env USER=tess", "env LOGNAME=tess", "env SHELL=/bin/sh", "env PATH=/opt/mine:/usr/bin:/bin", "env VIRTUAL_ENV=/venv", "env CUDA_VISIBLE_DEVICES=1", "env A=1",
+				"env HOME=" + dir, "env USER=tess", "env LOGNAME=tess", "env SHELL=/bin/sh", "env PATH=/opt/mine:/usr/bin:/bin",
+				"env VIRTUAL_ENV=/venv", "env CUDA_VISIBLE_DEVICES=1", "env A=1",
 			}, "env SUDO_", "env MAIL=")
 			checkOwner(t, dir, tess, tess)
 			wantTier := TierKernel
@@ -299,7 +313,8 @@ func TestSudoTerminal(t *testing.T) {
 	master, slave := terminalPair(t)
 	script := `"$@"; exit $?`
 	target := `stat -L -c "inner %u" /dev/stdout; echo opened > /dev/stdout`
-	cmd := exec.Command(self, sudoersRole, etc, "/bin/sh", "-c", script, "sh", sudo, "TMPDIR="+dir, self, "record", filepath.Join(dir, "t.dptrace"), TierAuto, "/bin/sh", "-c", target)
+	cmd := exec.Command(self, sudoersRole, etc, "/bin/sh", "-c", script, "sh", sudo, "TMPDIR="+dir,
+		self, "record", filepath.Join(dir, "t.dptrace"), TierAuto, "/bin/sh", "-c", target)
 	cmd.Dir, cmd.Env = dir, []string{"HOME=" + dir, "USER=tess", "PATH=/usr/bin:/bin"}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}

@@ -36,14 +36,20 @@ func (r *recording) startProbes(shared *probe.Recording) (map[*probe.Probe]probe
 	watches := map[*probe.Probe]probe.Watch{}
 	r.tier = probe.Hook
 	var refusals []refusal
-	for _, p := range probes.List {
+	ordered, err := probes.InOrder(probes.List)
+	if err != nil {
+		return nil, fail(err)
+	}
+	started := map[string]bool{}
+	for _, p := range ordered {
 		if p.Tier == probe.Kernel && r.Tier == TierHook {
 			continue
 		}
-		watch, err := p.Start(shared)
+		watch, err := startProbe(p, shared, started)
 		switch {
 		case err == nil:
 			watches[p] = watch
+			started[p.Name] = true
 			if p.Tier == probe.Kernel {
 				r.tier = probe.Kernel
 			}
@@ -66,6 +72,16 @@ func (r *recording) startProbes(shared *probe.Recording) (map[*probe.Probe]probe
 		return watches, &Failure{ExitRefused, errors.New("the kernel tier was demanded, and this build has no probe of it for this machine")}
 	}
 	return watches, nil
+}
+
+// startProbe starts a probe if those that it builds on have started.
+func startProbe(p *probe.Probe, shared *probe.Recording, started map[string]bool) (probe.Watch, error) {
+	for _, name := range p.After {
+		if !started[name] {
+			return nil, fmt.Errorf("the %s probe did not start", name)
+		}
+	}
+	return p.Start(shared)
 }
 
 // tellRefusals says in one line what the machine refused, and why; "" if

@@ -48,7 +48,8 @@ func callWitness() (*witness, error) {
 		}
 	}
 	// Its stderr is its stdout: what it might say there is no testimony.
-	pid, err := syscall.ForkExec("/proc/self/exe", args, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{uintptr(in[0]), uintptr(out[1]), uintptr(out[1])}})
+	files := []uintptr{uintptr(in[0]), uintptr(out[1]), uintptr(out[1])}
+	pid, err := syscall.ForkExec("/proc/self/exe", args, &syscall.ProcAttr{Env: os.Environ(), Files: files})
 	shut(in[0], out[1])
 	if err != nil {
 		shut(in[1], out[0])
@@ -69,7 +70,7 @@ func callWitness() (*witness, error) {
 	return &witness{pid: pid, stdin: in[1], seen: seen}, nil
 }
 
-// saw tells whether the witness received s as well.
+// saw reports whether the witness received s as well.
 func (w *witness) saw(s syscall.Signal) bool {
 	timeout := time.After(testimony)
 	for {

@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/dptrace/dptrace/analyze/duplicate"
+	"github.com/dptrace/dptrace/analyze/words"
+
+	"github.com/dptrace/dptrace/analyze/evidence/memory"
 	"github.com/dptrace/dptrace/analyze/finding"
-	"github.com/dptrace/dptrace/analyze/memory"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
@@ -24,9 +25,9 @@ func (p *pickled) finding() finding.Finding {
 
 func (p *pickled) title() string {
 	w := p.worst
-	title := fmt.Sprintf("%s pickles %s into each of %s", p.methods(), finding.Bytes(w.bytes/int64(max(w.workers, 1))), finding.Count(w.workers, "worker"))
+	title := fmt.Sprintf("%s pickles %s into each of %s", p.methods(), words.Bytes(w.bytes/int64(max(w.workers, 1))), words.Count(w.workers, "worker"))
 	if w.workers == 1 {
-		title = fmt.Sprintf("%s pickles %s into its worker", p.methods(), finding.Bytes(w.bytes))
+		title = fmt.Sprintf("%s pickles %s into its worker", p.methods(), words.Bytes(w.bytes))
 	}
 	switch n := p.times(); {
 	case p.once():
@@ -65,7 +66,7 @@ func (p *pickled) times() int {
 
 func (p *pickled) cost() string {
 	w := p.worst
-	cost := fmt.Sprintf("%s × %s = %s", finding.Bytes(w.bytes/int64(max(w.workers, 1))), finding.Count(w.workers, "worker"), finding.Bytes(w.bytes))
+	cost := fmt.Sprintf("%s × %s = %s", words.Bytes(w.bytes/int64(max(w.workers, 1))), words.Count(w.workers, "worker"), words.Bytes(w.bytes))
 	if w.limited {
 		cost += fmt.Sprintf(" (%s of %s)", memory.Percent(w.limit.Share()), w.limit.What())
 	}
@@ -86,7 +87,7 @@ func (p *pickled) counted() (list []finding.Evidence) {
 			where += fmt.Sprintf(" of rank %d", s.Pass.Loader.Rank())
 		}
 		list = append(list, finding.Evidence{Refs: s.Refs, Text: fmt.Sprintf("%s the main process pickled %s bytes for %s, the dataset (%s) among them. That took %s.",
-			where, duplicate.Number(s.Bytes), finding.Count(s.Workers, "worker"), s.Pass.Loader.First().DatasetClass, memory.Seconds(s.Pickle.Seconds()))})
+			where, words.Number(s.Bytes), words.Count(s.Workers, "worker"), s.Pass.Loader.First().DatasetClass, memory.Seconds(s.Pickle.Seconds()))})
 	}
 	return list
 }
@@ -103,7 +104,7 @@ func (p *pickled) started() []finding.Evidence {
 	if len(times) == 0 {
 		return nil
 	}
-	text := "From the begin of the pass to its first batch: " + duplicate.List(times) + ", in which the workers start Python, import torch and unpickle their copy"
+	text := "From the begin of the pass to its first batch: " + words.List(times) + ", in which the workers start Python, import torch and unpickle their copy"
 	if forked, ok := p.forked(); ok {
 		text += fmt.Sprintf("; the forked workers of loader %d took %s", forked.Pass.Loader.ID, memory.Seconds(forked.First.Seconds()))
 	}
@@ -131,10 +132,10 @@ func (p *pickled) held() []finding.Evidence {
 	if most == 0 {
 		return nil
 	}
-	text := fmt.Sprintf("A worker had %s of memory to itself", finding.Bytes(most))
+	text := fmt.Sprintf("A worker had %s of memory to itself", words.Bytes(most))
 	if forked, ok := p.forked(); ok {
 		if own := p.m.Own(forked.Pass); own > 0 {
-			text += fmt.Sprintf("; a forked one of loader %d %s", forked.Pass.Loader.ID, finding.Bytes(own))
+			text += fmt.Sprintf("; a forked one of loader %d %s", forked.Pass.Loader.ID, words.Bytes(own))
 		}
 	}
 	return []finding.Evidence{{Text: text + "."}}

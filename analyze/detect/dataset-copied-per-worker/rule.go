@@ -9,18 +9,21 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dptrace/dptrace/analyze/words"
+
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/evidence/memory"
 	"github.com/dptrace/dptrace/analyze/finding"
-	"github.com/dptrace/dptrace/analyze/memory"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
 // Rule is the rule.
 var Rule = detect.Rule{
-	ID:    id,
-	Title: "The dataset is pickled into every worker",
-	Facts: memory.Facts,
-	Judge: judge,
+	ID:      id,
+	Title:   "The dataset is pickled into every worker",
+	Sources: []collect.Any{memory.Source},
+	Judge:   detect.Adapt(judge),
 }
 
 const id = "dataset-copied-per-worker"
@@ -34,8 +37,8 @@ const (
 
 var tables = []string{"process", "loader", "pass", "worker", "batch_next", "limit"}
 
-func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	m := facts.(*memory.Memory)
+func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
+	m := collect.Of(e, memory.Source)
 	for _, g := range m.Groups(t) {
 		p := &pickled{m: m, t: t, group: g}
 		p.weigh()
@@ -115,7 +118,7 @@ func (p *pickled) weigh() {
 	}
 }
 
-// once tells whether the workers stay from pass to pass.
+// once reports whether the workers stay from pass to pass.
 func (p *pickled) once() bool { return p.group.Loaders[0].First().Persistent }
 
 func (p *pickled) check() finding.Check {
@@ -124,7 +127,7 @@ func (p *pickled) check() finding.Check {
 	switch gap := p.gap(); {
 	case p.certainty > finding.Note:
 		c.Status = finding.Found
-		c.Reason = fmt.Sprintf("%s pickled for %s, in %s", finding.Bytes(p.worst.bytes), finding.Count(p.worst.workers, "worker"), memory.Seconds(p.worst.pickle.Seconds()))
+		c.Reason = fmt.Sprintf("%s pickled for %s, in %s", words.Bytes(p.worst.bytes), words.Count(p.worst.workers, "worker"), memory.Seconds(p.worst.pickle.Seconds()))
 	case gap != "":
 		c.Reason = gap
 	case p.group.Everywhere(func(workers int32, _ string) bool { return workers == 0 }):
@@ -138,10 +141,10 @@ func (p *pickled) check() finding.Check {
 	case p.certainty == finding.Note:
 		c.Status, c.Reason = finding.Clean, "no more than a note: persistent workers are sent the dataset once"
 	case !p.worst.limited:
-		c.Reason = fmt.Sprintf("%s were pickled, but how much memory there is is not in the trace", finding.Bytes(p.worst.bytes))
+		c.Reason = fmt.Sprintf("%s were pickled, but how much memory there is is not in the trace", words.Bytes(p.worst.bytes))
 	default:
 		c.Status = finding.Clean
-		c.Reason = fmt.Sprintf("%s pickled for %s in %s", finding.Bytes(p.worst.bytes), finding.Count(p.worst.workers, "worker"), memory.Seconds(p.worst.pickle.Seconds()))
+		c.Reason = fmt.Sprintf("%s pickled for %s in %s", words.Bytes(p.worst.bytes), words.Count(p.worst.workers, "worker"), memory.Seconds(p.worst.pickle.Seconds()))
 	}
 	return c
 }

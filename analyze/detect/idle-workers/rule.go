@@ -7,19 +7,21 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dptrace/dptrace/analyze/words"
+
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/deliveries"
 	"github.com/dptrace/dptrace/analyze/detect"
-	"github.com/dptrace/dptrace/analyze/duplicate"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
 // Rule is the rule.
 var Rule = detect.Rule{
-	ID:    id,
-	Title: "Some workers deliver nothing",
-	Facts: deliveries.Facts,
-	Judge: judge,
+	ID:      id,
+	Title:   "Some workers deliver nothing",
+	Sources: []collect.Any{deliveries.Source},
+	Judge:   detect.Adapt(judge),
 }
 
 const id = "idle-workers"
@@ -27,8 +29,8 @@ const id = "idle-workers"
 // busy is how many batches another worker must have delivered.
 const busy = 2
 
-func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	d := facts.(*deliveries.Deliveries)
+func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
+	d := collect.Of(e, deliveries.Source)
 	fetches := d.Fetches(t)
 	for _, g := range deliveries.Groups(t) {
 		v := &verdict{Timeline: t, group: g, d: d, fetches: fetches}
@@ -51,7 +53,7 @@ func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.F
 type share struct {
 	pass  *timeline.Pass
 	idle  []int // numbers of workers
-	busy  []*timeline.Worker
+	busy  []*timeline.WorkerPass
 	least int // batches of the one that delivered fewest, and any
 	total int
 }
@@ -61,7 +63,7 @@ type verdict struct {
 	*timeline.Timeline
 	group   *deliveries.Group
 	d       *deliveries.Deliveries
-	fetches map[*timeline.Worker]*deliveries.Fetched
+	fetches map[*timeline.WorkerPass]*deliveries.Fetched
 
 	judged  int     // passes in which every worker had its chance
 	idle    []share // those of them in which some had nothing to do
@@ -144,16 +146,16 @@ func (v *verdict) check() finding.Check {
 	case len(v.idle) > 0:
 		c.Status, c.Reason = finding.Clean, "no more than a note: "+v.summary()
 	default:
-		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s, each delivered samples in %s", finding.Count(v.workers, "worker"), finding.Count(v.judged, "pass"))
+		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s, each delivered samples in %s", words.Count(v.workers, "worker"), words.Count(v.judged, "pass"))
 	}
 	return c
 }
 
 func (v *verdict) summary() string {
 	s := v.idle[0]
-	where := duplicate.Of(len(v.idle), v.judged, "pass")
+	where := words.Of(len(v.idle), v.judged, "pass")
 	if len(v.group.Loaders) > 1 {
-		where += " of " + finding.Count(len(v.group.Loaders), "rank")
+		where += " of " + words.Count(len(v.group.Loaders), "rank")
 	}
 	return fmt.Sprintf("%d of %d workers in %s", len(s.idle), len(s.pass.Workers), where)
 }
@@ -166,8 +168,8 @@ func (v *verdict) finding() finding.Finding {
 	if len(s.idle) > 1 {
 		verb = " deliver"
 	}
-	f.Title = fmt.Sprintf("%s%s nothing: %s", duplicate.Upper(duplicate.Ints("worker", s.idle)), verb, v.summary())
-	f.Cost = fmt.Sprintf("%s load for %d; the idle ones are started, and hold their copy of the dataset, for nothing", finding.Count(len(s.busy), "worker"), len(s.pass.Workers))
+	f.Title = fmt.Sprintf("%s%s nothing: %s", words.Upper(words.Ints("worker", s.idle)), verb, v.summary())
+	f.Cost = fmt.Sprintf("%s load for %d; the idle ones are started, and hold their copy of the dataset, for nothing", words.Count(len(s.busy), "worker"), len(s.pass.Workers))
 	for i, s := range v.idle {
 		if i == shown && len(v.idle) > shown+1 {
 			f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("%d more passes like these.", len(v.idle)-i)})
@@ -193,7 +195,7 @@ func (v *verdict) describe(s share) finding.Evidence {
 		counts = append(counts, fmt.Sprintf("worker %d %d", w.Number, v.fetches[w].Batches))
 	}
 	refs := []finding.Ref{{Part: s.pass.Loader.Process.Part.Name, Table: "batch_next", Seq: v.d.Of(s.pass).Last}}
-	text := fmt.Sprintf("%s, which came to its end after %s: batches of %s; %s none, and not one sample", where, finding.Count(s.pass.Delivered, "batch"), duplicate.List(counts), duplicate.Ints("worker", s.idle))
+	text := fmt.Sprintf("%s, which came to its end after %s: batches of %s; %s none, and not one sample", where, words.Count(s.pass.Delivered, "batch"), words.List(counts), words.Ints("worker", s.idle))
 	if v.group.Loaders[0].First().DropLast {
 		text += " that made a whole batch (drop_last=True)"
 	}

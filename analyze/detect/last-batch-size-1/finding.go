@@ -5,8 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dptrace/dptrace/analyze/words"
+
 	"github.com/dptrace/dptrace/analyze/deliveries"
-	"github.com/dptrace/dptrace/analyze/duplicate"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
@@ -99,14 +100,14 @@ func (v *verdict) title(list []lone) string {
 			}
 		}
 	}
-	where := duplicate.Of(len(passes), len(all), "pass")
+	where := words.Of(len(passes), len(all), "pass")
 	switch {
 	case leftOver && dropped:
-		return fmt.Sprintf("Training on batches of one sample: %s, left over or short of samples, in %s", finding.Count(len(list), "batch"), where)
+		return fmt.Sprintf("Training on batches of one sample: %s, left over or short of samples, in %s", words.Count(len(list), "batch"), where)
 	case dropped:
-		return fmt.Sprintf("Training on batches of one sample: %s lost all other samples in the fetch, in %s", finding.Count(len(list), "batch"), where)
+		return fmt.Sprintf("Training on batches of one sample: %s lost all other samples in the fetch, in %s", words.Count(len(list), "batch"), where)
 	case len(list) > len(passes):
-		return fmt.Sprintf("Training on batches of one sample: %s left over at the ends of %s", finding.Count(len(list), "batch"), where)
+		return fmt.Sprintf("Training on batches of one sample: %s left over at the ends of %s", words.Count(len(list), "batch"), where)
 	}
 	return fmt.Sprintf("Training on one sample: the last batch of %s has no other", where)
 }
@@ -118,9 +119,9 @@ func (v *verdict) cost(list []lone) string {
 			steps++
 		}
 	}
-	cost := finding.Count(len(list), "batch") + " of one sample"
+	cost := words.Count(len(list), "batch") + " of one sample"
 	if steps > 0 {
-		cost = fmt.Sprintf("%s on one sample each, in place of %s", finding.Count(steps, "optimizer step"), v.others(list))
+		cost = fmt.Sprintf("%s on one sample each, in place of %s", words.Count(steps, "optimizer step"), v.others(list))
 	}
 	return cost + ". A BatchNorm in training mode normalises it by itself: no signal is left where it has one value per channel (torch raises an error there), and its running statistics take it in as a whole batch"
 }

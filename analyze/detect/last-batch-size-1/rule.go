@@ -7,20 +7,23 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dptrace/dptrace/analyze/contents"
+	"github.com/dptrace/dptrace/analyze/words"
+
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/deliveries"
 	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/evidence/values"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
 // Rule is the rule.
 var Rule = detect.Rule{
-	ID:    id,
-	DP:    dp,
-	Title: "A training batch of one sample",
-	Facts: detect.Join(deliveries.Facts, contents.Facts),
-	Judge: judge,
+	ID:      id,
+	DP:      dp,
+	Title:   "A training batch of one sample",
+	Sources: []collect.Any{deliveries.Source, values.Source},
+	Judge:   detect.Adapt(judge),
 }
 
 const (
@@ -28,9 +31,8 @@ const (
 	dp = "DP8"
 )
 
-func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	both := facts.(detect.Joined)
-	d, c := both[0].(*deliveries.Deliveries), both[1].(*contents.Contents)
+func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
+	d, c := collect.Of(e, deliveries.Source), collect.Of(e, values.Source)
 	fetches := d.Fetches(t)
 	for _, g := range deliveries.Groups(t) {
 		v := &verdict{Timeline: t, group: g, d: d, fetches: fetches}
@@ -38,7 +40,7 @@ func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.F
 			for _, pass := range l.Passes {
 				if !pass.Abandoned {
 					v.look(pass)
-					v.empty = v.empty || collates(objectOf(pass)) && slices.ContainsFunc(c.Samples(t, pass), func(s contents.Sample) bool { return s.Empty() })
+					v.empty = v.empty || collates(objectOf(pass)) && slices.ContainsFunc(c.Samples(t, pass), func(s values.Sample) bool { return s.Empty() })
 				}
 			}
 		}
@@ -63,7 +65,7 @@ const (
 type lone struct {
 	pass   *timeline.Pass
 	worker int // -2 not known
-	deliveries.One
+	deliveries.Singleton
 	table  string // of One.Seq
 	part   string // where that row is
 	origin origin
@@ -77,7 +79,7 @@ type verdict struct {
 	*timeline.Timeline
 	group   *deliveries.Group
 	d       *deliveries.Deliveries
-	fetches map[*timeline.Worker]*deliveries.Fetched
+	fetches map[*timeline.WorkerPass]*deliveries.Fetched
 
 	certainty finding.Certainty
 	lone      []lone // of all certainties
@@ -92,14 +94,14 @@ type verdict struct {
 	empty     bool   // samples with nothing in them reach a collate function of the program's own
 }
 
-// collates tells whether a function of the program's own makes the batches. What
+// collates reports whether a function of the program's own makes the batches. What
 // it leaves out (None, in place of an image that could not be read) is not seen.
 func collates(o *object) bool { return o.Collate != "" && !strings.HasPrefix(o.Collate, "torch.") }
 
 // batchSampler is torch's own: it makes batches of one size, but for the last.
 const batchSampler = "torch.utils.data.sampler.BatchSampler"
 
-// uniform tells whether all batches of a loader but the last are of one size,
+// uniform reports whether all batches of a loader but the last are of one size,
 // which is more than one: as far as the sizes were asked for, or (own) as far
 // as can be seen of a batch sampler of the user's own.
 func uniform(o *object, asked *deliveries.Sizes) (is, own bool) {
@@ -138,7 +140,7 @@ func (v *verdict) look(pass *timeline.Pass) {
 			}
 			continue
 		}
-		l := lone{pass: pass, worker: -2, One: one, table: "batch_put", part: pass.Loader.Process.Part.Name, origin: left}
+		l := lone{pass: pass, worker: -2, Singleton: one, table: "batch_put", part: pass.Loader.Process.Part.Name, origin: left}
 		if one.Batch != p.Asked.Last {
 			l.origin = asked
 		}
@@ -157,7 +159,7 @@ func (v *verdict) look(pass *timeline.Pass) {
 
 // fetched looks at what one worker fetched: of an IterableDataset nothing else
 // is known, and of others it may be less than was asked for.
-func (v *verdict) fetched(pass *timeline.Pass, p *deliveries.Pass, w *timeline.Worker, f *deliveries.Fetched) {
+func (v *verdict) fetched(pass *timeline.Pass, p *deliveries.Pass, w *timeline.WorkerPass, f *deliveries.Fetched) {
 	o := objectOf(pass)
 	if o.BatchSize <= 1 && (o.BatchSampler == "" || p.Asked.Most <= 1) {
 		return
@@ -173,7 +175,7 @@ func (v *verdict) fetched(pass *timeline.Pass, p *deliveries.Pass, w *timeline.W
 		if !p.Reached(one.Batch) || p.AskedForOne(one.Batch) {
 			continue
 		}
-		l := lone{pass: pass, worker: w.Number, One: one, table: "batch_fetch", part: w.Process.Part.Name, origin: left}
+		l := lone{pass: pass, worker: w.Number, Singleton: one, table: "batch_fetch", part: w.Process.Part.Name, origin: left}
 		unlike := false
 		switch {
 		case counted && v.most(pass) < 2: // what is fetched is no list: how many samples it has is not known
@@ -242,7 +244,7 @@ func (v *verdict) check() finding.Check {
 	gap := v.group.Gap(v.Timeline, deliveries.Tables)
 	switch {
 	case v.certainty > finding.Note:
-		c.Status, c.Reason = finding.Found, fmt.Sprintf("%s of one sample, of %d", finding.Count(len(v.surest()), "batch"), v.batches)
+		c.Status, c.Reason = finding.Found, fmt.Sprintf("%s of one sample, of %d", words.Count(len(v.surest()), "batch"), v.batches)
 	case gap != "":
 		c.Reason = gap
 	case v.group.Loaders.Role() == timeline.Eval:
@@ -256,9 +258,9 @@ func (v *verdict) check() finding.Check {
 	case v.alone > 0 && v.batches == v.alone:
 		c.Reason = "one batch a pass: there is no last one"
 	case v.unseen > 0:
-		c.Reason = fmt.Sprintf("whether the loop trained on %s of one sample, the last it asked for, is not in the trace", finding.Count(v.unseen, "batch"))
+		c.Reason = fmt.Sprintf("whether the loop trained on %s of one sample, the last it asked for, is not in the trace", words.Count(v.unseen, "batch"))
 	case v.passed > 0:
-		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s of one sample, which the loop has passed over", finding.Count(v.passed, "batch"))
+		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s of one sample, which the loop has passed over", words.Count(v.passed, "batch"))
 	case v.ended == 0:
 		c.Reason = "no pass was used to its end, where the last batch is"
 	case v.empty:
@@ -266,7 +268,7 @@ func (v *verdict) check() finding.Check {
 	case v.hidden || v.least == 0:
 		c.Reason = "how many samples the batches had is not in the trace"
 	default:
-		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s, the smallest of %s", finding.Count(v.batches, "batch"), finding.Count(v.least, "sample"))
+		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s, the smallest of %s", words.Count(v.batches, "batch"), words.Count(v.least, "sample"))
 		if collates(o) {
 			c.Reason += ", as they reach " + o.Collate
 		}

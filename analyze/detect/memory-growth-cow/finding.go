@@ -5,9 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dptrace/dptrace/analyze/duplicate"
+	"github.com/dptrace/dptrace/analyze/words"
+
+	"github.com/dptrace/dptrace/analyze/evidence/memory"
 	"github.com/dptrace/dptrace/analyze/finding"
-	"github.com/dptrace/dptrace/analyze/memory"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
@@ -34,26 +35,26 @@ func (c *copies) finding() finding.Finding {
 }
 
 func (c *copies) title() string {
-	workers := finding.Count(len(c.round.Shares()), "worker")
+	workers := words.Count(len(c.round.Shares()), "worker")
 	names := memory.Names(c.round[0].Ranked())
 	var title string
 	switch {
 	case c.certainty == finding.Proven:
-		title = fmt.Sprintf("%s copy %s: %s in each, %s in all", workers, names, c.each(), finding.Bytes(c.limit.Load))
+		title = fmt.Sprintf("%s copy %s: %s in each, %s in all", workers, names, c.each(), words.Bytes(c.limit.Load))
 	case c.forecast > 0 && c.projected.Share() >= significant && c.limit.Share() < significant:
-		title = fmt.Sprintf("%s are copying %s: %s so far, %s when they are through", workers, names, finding.Bytes(c.limit.Load), finding.Bytes(c.forecast))
+		title = fmt.Sprintf("%s are copying %s: %s so far, %s when they are through", workers, names, words.Bytes(c.limit.Load), words.Bytes(c.forecast))
 	case c.certainty == finding.Likely:
-		title = fmt.Sprintf("%s have %s of %s to themselves, %s each", workers, finding.Bytes(c.limit.Load), names, c.each())
+		title = fmt.Sprintf("%s have %s of %s to themselves, %s each", workers, words.Bytes(c.limit.Load), names, c.each())
 	case c.limited:
-		title = fmt.Sprintf("%s copied %s of %s, %s of the memory there is", workers, finding.Bytes(c.limit.Load), names, memory.Percent(c.limit.Share()))
+		title = fmt.Sprintf("%s copied %s of %s, %s of the memory there is", workers, words.Bytes(c.limit.Load), names, memory.Percent(c.limit.Share()))
 	default:
-		title = fmt.Sprintf("%s copied %s of %s", workers, finding.Bytes(c.limit.Load), names)
+		title = fmt.Sprintf("%s copied %s of %s", workers, words.Bytes(c.limit.Load), names)
 	}
 	if again := c.again(); again != "" {
 		title += ", " + again
 	}
 	if ranks := c.round.Ranks(); len(ranks) > 1 {
-		title += ", on " + duplicate.Ints("rank", ranks)
+		title += ", on " + words.Ints("rank", ranks)
 	}
 	return title
 }
@@ -67,10 +68,10 @@ func (c *copies) each() string {
 		}
 		most = max(most, s.Charged)
 	}
-	if a, b := finding.Bytes(least), finding.Bytes(most); float64(least) < 0.9*float64(most) {
+	if a, b := words.Bytes(least), words.Bytes(most); float64(least) < 0.9*float64(most) {
 		return a + " to " + b
 	}
-	return finding.Bytes(c.limit.Load / int64(len(c.round.Shares())))
+	return words.Bytes(c.limit.Load / int64(len(c.round.Shares())))
 }
 
 // again says in how many passes it happened, if workers live for one.
@@ -84,7 +85,7 @@ func (c *copies) again() string {
 			continue
 		}
 		all++
-		if 2*r.Sum((*memory.Crew).Sum) >= c.limit.Load {
+		if 2*r.Sum((*memory.WorkerSet).Sum) >= c.limit.Load {
 			n++
 		}
 	}
@@ -96,12 +97,12 @@ func (c *copies) again() string {
 
 func (c *copies) cost() string {
 	r := c.round
-	cost := fmt.Sprintf("%s per worker × %s = %s", c.each(), finding.Count(len(r.Shares()), "worker"), finding.Bytes(c.limit.Load))
+	cost := fmt.Sprintf("%s per worker × %s = %s", c.each(), words.Count(len(r.Shares()), "worker"), words.Bytes(c.limit.Load))
 	if c.limited {
 		cost += fmt.Sprintf(", %s of %s", memory.Percent(c.limit.Share()), c.limit.What())
 	}
 	if c.forecast > 0 {
-		cost += fmt.Sprintf("; forecast %s", finding.Bytes(c.forecast))
+		cost += fmt.Sprintf("; forecast %s", words.Bytes(c.forecast))
 		if c.limited {
 			cost += " (" + memory.Percent(c.projected.Share()) + ")"
 		}
@@ -123,13 +124,13 @@ func (c *copies) counted() (list []finding.Evidence) {
 	return list
 }
 
-func (c *copies) countedIn(crew *memory.Crew) string {
+func (c *copies) countedIn(crew *memory.WorkerSet) string {
 	by := crew.By()
 	var what []string
 	for _, e := range crew.Ranked() {
-		text := fmt.Sprintf("%s (%s, %s items", e.Path, memory.Class(e), duplicate.Number(e.Items))
+		text := fmt.Sprintf("%s (%s, %s items", e.Path, memory.Class(e), words.Number(e.Items))
 		if len(crew.Ranked()) > 1 {
-			text += ", " + finding.Bytes(by[e.Extent])
+			text += ", " + words.Bytes(by[e.Extent])
 		}
 		what = append(what, text+")")
 	}
@@ -139,14 +140,14 @@ func (c *copies) countedIn(crew *memory.Crew) string {
 			each = append(each, fmt.Sprintf("and %d more", len(crew.Shares)-listed))
 			break
 		}
-		each = append(each, fmt.Sprintf("worker %d %s", s.Number, finding.Bytes(s.Charged)))
+		each = append(each, fmt.Sprintf("worker %d %s", s.Number, words.Bytes(s.Charged)))
 	}
 	if len(what) == 0 {
 		what = []string{"a container whose name is lost"}
 	}
-	text := fmt.Sprintf("Of the memory that %s lies on, ", duplicate.List(what))
+	text := fmt.Sprintf("Of the memory that %s lies on, ", words.List(what))
 	if len(what) > 1 {
-		text = fmt.Sprintf("Of the memory that %s lie on (where they share pages, these count for each), ", duplicate.List(what))
+		text = fmt.Sprintf("Of the memory that %s lie on (where they share pages, these count for each), ", words.List(what))
 	}
 	if rank := crew.Loader.Rank(); rank > 0 || len(c.round) > 1 {
 		text += fmt.Sprintf("on rank %d ", rank)
@@ -161,12 +162,12 @@ func (c *copies) countedIn(crew *memory.Crew) string {
 	}
 	text += fmt.Sprintf("%s got pages that nobody else maps: %s (by their own /proc/self/pagemap; new pages are subtracted).", when, strings.Join(each, ", "))
 	if crew.Certain() > 0 {
-		return text + fmt.Sprintf(" Only %s were there when they began: what they have beyond that in all are copies.", finding.Bytes(crew.Present()))
+		return text + fmt.Sprintf(" Only %s were there when they began: what they have beyond that in all are copies.", words.Bytes(crew.Present()))
 	}
 	return text + " Copied pages look like this, and so do pages that the main process has let go of."
 }
 
-func refs(crew *memory.Crew) []finding.Ref {
+func refs(crew *memory.WorkerSet) []finding.Ref {
 	out := crew.ExtentRefs(crew.Ranked()...)
 	for i, s := range crew.Shares {
 		if i == listed {
@@ -180,7 +181,7 @@ func refs(crew *memory.Crew) []finding.Ref {
 // curve of the worker that copied most, and where it ends.
 func (c *copies) curve() []finding.Evidence {
 	crew := c.round[0]
-	var s *memory.Share
+	var s *memory.WorkerMemory
 	for _, one := range crew.Shares {
 		if s == nil || one.Charged > s.Charged {
 			s = one
@@ -190,16 +191,16 @@ func (c *copies) curve() []finding.Evidence {
 	if len(crew.Passes) > 1 {
 		var steps []string
 		for _, p := range few(crew.Passes) {
-			steps = append(steps, fmt.Sprintf("%s after pass %d", finding.Bytes(s.At(end(p))), p.Number))
+			steps = append(steps, fmt.Sprintf("%s after pass %d", words.Bytes(s.At(end(p))), p.Number))
 		}
-		text = fmt.Sprintf("Worker %d had copied %s.", s.Number, duplicate.List(steps))
+		text = fmt.Sprintf("Worker %d had copied %s.", s.Number, words.List(steps))
 	} else if grown := s.Grown(); len(grown) > 1 {
 		var steps []string
 		begin := crew.Passes[0].Begin
 		for _, p := range few(grown) {
-			steps = append(steps, fmt.Sprintf("%s after %s", finding.Bytes(p.Charged), memory.Seconds(max(0, float64(p.TS-begin)/1e9))))
+			steps = append(steps, fmt.Sprintf("%s after %s", words.Bytes(p.Charged), memory.Seconds(max(0, float64(p.TS-begin)/1e9))))
 		}
-		text = fmt.Sprintf("Worker %d had copied %s.", s.Number, duplicate.List(steps))
+		text = fmt.Sprintf("Worker %d had copied %s.", s.Number, words.List(steps))
 	}
 	if text != "" {
 		text += " "
@@ -208,11 +209,11 @@ func (c *copies) curve() []finding.Evidence {
 	switch {
 	case c.forecast > 0:
 		text += fmt.Sprintf("It was still growing, after about %s of %s items; at most %s are there to be copied by each worker.",
-			duplicate.Number(s.Samples), duplicate.Number(crew.Main().Items), finding.Bytes(plateau))
+			words.Number(s.Samples), words.Number(crew.Main().Items), words.Bytes(plateau))
 	case 10*s.Charged >= 9*plateau:
-		text += fmt.Sprintf("That is all there is: %s.", finding.Bytes(plateau))
+		text += fmt.Sprintf("That is all there is: %s.", words.Bytes(plateau))
 	default:
-		text += fmt.Sprintf("At most %s are there to be copied by each worker.", finding.Bytes(plateau))
+		text += fmt.Sprintf("At most %s are there to be copied by each worker.", words.Bytes(plateau))
 	}
 	return []finding.Evidence{{Text: text}}
 }
@@ -257,7 +258,7 @@ func (c *copies) shares() []finding.Evidence {
 		file += max(0, s.NewFile)
 	}
 	return []finding.Evidence{{Text: fmt.Sprintf("What the workers' memory grew by: %s copied, %s new anonymous memory, %s files and shared memory (the latter two between the first and the last look at smaps_rollup).",
-		finding.Bytes(copied), finding.Bytes(anon), finding.Bytes(file))}}
+		words.Bytes(copied), words.Bytes(anon), words.Bytes(file))}}
 }
 
 // rest is what else they copied.
@@ -270,9 +271,9 @@ func (c *copies) rest() []finding.Evidence {
 	if all == 0 {
 		return nil
 	}
-	text := fmt.Sprintf("Not charged to the dataset: %s per worker of other memory that they inherited", finding.Bytes(all/n))
+	text := fmt.Sprintf("Not charged to the dataset: %s per worker of other memory that they inherited", words.Bytes(all/n))
 	if all-outside > 0 {
-		text += fmt.Sprintf(", of it %s of the objects of other datasets", finding.Bytes((all-outside)/n))
+		text += fmt.Sprintf(", of it %s of the objects of other datasets", words.Bytes((all-outside)/n))
 	}
 	return []finding.Evidence{{Text: text + ". Modules that were imported before are part of it: the garbage collector writes to their objects."}}
 }
@@ -288,14 +289,14 @@ func (c *copies) limits() []finding.Evidence {
 		l.Usage = -1 // from before the workers were started
 	}
 	if l.Usage >= 0 {
-		text += fmt.Sprintf("; %s of it were in use", finding.Bytes(l.Usage))
+		text += fmt.Sprintf("; %s of it were in use", words.Bytes(l.Usage))
 	}
 	text += "."
 	if left, rate := l.Bytes-l.Usage, rate(c.round); c.forecast > 0 && l.Usage >= 0 && rate > 0 {
 		if c.forecast-l.Load > left {
-			text += fmt.Sprintf(" At %s per second, as observed, the limit is reached %s after the end of this recording.", finding.Bytes(int64(rate)), memory.Seconds(float64(max(0, left))/rate))
+			text += fmt.Sprintf(" At %s per second, as observed, the limit is reached %s after the end of this recording.", words.Bytes(int64(rate)), memory.Seconds(float64(max(0, left))/rate))
 		} else {
-			text += fmt.Sprintf(" The forecast adds %s to that, which fits.", finding.Bytes(c.forecast-l.Load))
+			text += fmt.Sprintf(" The forecast adds %s to that, which fits.", words.Bytes(c.forecast-l.Load))
 		}
 	}
 	return []finding.Evidence{{Text: text, Refs: []finding.Ref{l.Ref}}}
@@ -315,7 +316,7 @@ func (c *copies) parent() []finding.Evidence {
 	if n < noteworthy {
 		return nil
 	}
-	return []finding.Evidence{{Text: fmt.Sprintf("The main process itself wrote to %s of memory after it had forked; to free objects at its end is enough for that. How much of it was copied cannot be told, and it is not part of the numbers above.", finding.Bytes(n))}}
+	return []finding.Evidence{{Text: fmt.Sprintf("The main process itself wrote to %s of memory after it had forked; to free objects at its end is enough for that. How much of it was copied cannot be told, and it is not part of the numbers above.", words.Bytes(n))}}
 }
 
 func (c *copies) unnamedFinding() finding.Finding {
@@ -331,13 +332,13 @@ func (c *copies) unnamedFinding() finding.Finding {
 			break
 		}
 		refs = append(refs, s.Refs...)
-		each = append(each, fmt.Sprintf("worker %d %s", s.Number, finding.Bytes(s.Outside)))
+		each = append(each, fmt.Sprintf("worker %d %s", s.Number, words.Bytes(s.Outside)))
 	}
-	f.Title = fmt.Sprintf("%s copy %s of inherited memory that dptrace could not name: %s each", finding.Count(len(shares), "worker"), finding.Bytes(c.nameless.Load), finding.Bytes(c.nameless.Load/n))
+	f.Title = fmt.Sprintf("%s copy %s of inherited memory that dptrace could not name: %s each", words.Count(len(shares), "worker"), words.Bytes(c.nameless.Load), words.Bytes(c.nameless.Load/n))
 	f.Evidence = slices.Concat([]finding.Evidence{{
 		Text: fmt.Sprintf("Of heap and anonymous memory on which no container of the dataset that dptrace can reach lies: %s copied, in several steps with batches in between (counted by the kernel).", strings.Join(each, ", ")), Refs: refs}},
 		c2.limits())
-	f.Cost = fmt.Sprintf("%s per worker × %s = %s, %s of %s", finding.Bytes(c.nameless.Load/n), finding.Count(len(shares), "worker"), finding.Bytes(c.nameless.Load), memory.Percent(c.nameless.Share()), c.nameless.What())
+	f.Cost = fmt.Sprintf("%s per worker × %s = %s, %s of %s", words.Bytes(c.nameless.Load/n), words.Count(len(shares), "worker"), words.Bytes(c.nameless.Load), memory.Percent(c.nameless.Share()), c.nameless.What())
 	f.Fix = "Find what the workers use or write to that the main process has made before: Python objects in containers that are not\nreachable from the dataset's attributes (a C extension, a closure), or arrays that they write to in place."
 	f.Verify = c.t.Verify(id)
 	f.NotABugIf = "the workers are meant to have this memory to themselves, such as buffers that they write to."

@@ -5,8 +5,9 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/dptrace/dptrace/analyze/duplicate"
-	"github.com/dptrace/dptrace/analyze/memory"
+	"github.com/dptrace/dptrace/analyze/words"
+
+	"github.com/dptrace/dptrace/analyze/evidence/memory"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -20,7 +21,7 @@ func (c *copies) fix() string {
 	}
 	e := ranked[0]
 	expr, name := expression(e.Path)
-	code := fmt.Sprintf("# %s: %s, %s items. Where it is made:\n", c.place(e), memory.Class(e), duplicate.Number(e.Items))
+	code := fmt.Sprintf("# %s: %s, %s items. Where it is made:\n", c.place(e), memory.Class(e), words.Number(e.Items))
 	switch kind := memory.Class(e); {
 	case kind == "set" || kind == "frozenset":
 		code += replace(`import numpy as np
@@ -77,7 +78,7 @@ item = pickle.loads(PRENAME_bytes[begin:PRENAME_ends[i]])
 		for _, e := range ranked[1:] {
 			more = append(more, e.Path)
 		}
-		code += "\n# in the same way: " + duplicate.List(more)
+		code += "\n# in the same way: " + words.List(more)
 	}
 	return code
 }

@@ -34,7 +34,7 @@ func TestFixes(t *testing.T) {
 		t.Run(c.held.Path, func(t *testing.T) {
 			run := NewRun(t)
 			in(2*gib, Crew{Workers: 2, Passes: 1, Held: []Held{c.held}, Kernel: true, Copied: upTo(6000, 20000)})(run)
-			r, err := analyze.Run(run.Open(t))
+			r, err := analyze.Run(run.Open(t), analyze.Rules)
 			if err != nil {
 				t.Fatal(err)
 			}

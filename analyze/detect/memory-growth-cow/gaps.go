@@ -5,8 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dptrace/dptrace/analyze/finding"
-	"github.com/dptrace/dptrace/analyze/memory"
+	"github.com/dptrace/dptrace/analyze/words"
+
+	"github.com/dptrace/dptrace/analyze/evidence/memory"
 )
 
 // gaps is what of the rows is missing.
@@ -40,7 +41,7 @@ func (c *copies) blind() string {
 	return ""
 }
 
-func (c *copies) blindTo(crew *memory.Crew) string {
+func (c *copies) blindTo(crew *memory.WorkerSet) string {
 	unseen, open, forked := 0, 0, 0
 	var became, charged int64
 	for _, s := range crew.Shares {
@@ -53,7 +54,7 @@ func (c *copies) blindTo(crew *memory.Crew) string {
 			forked++
 		}
 		if s.Tier != memory.Kernel {
-			became += s.Became
+			became += s.PrivateGrowth
 			charged += s.Charged
 		}
 	}
@@ -66,7 +67,7 @@ func (c *copies) blindTo(crew *memory.Crew) string {
 	case forked > 0:
 		return fmt.Sprintf("%d of %d workers forked children themselves: what they wrote to after that was copied or only write-protected, which cannot be told apart", forked, all)
 	case other > memory.UnnamedLeast*int64(all) && float64(other) > significant*float64(c.limit.Bytes):
-		return fmt.Sprintf("%s of what the workers inherited became private by smaps_rollup, and it is not the dataset's objects that dptrace can reach; the kernel tier counts what was copied", finding.Bytes(other))
+		return fmt.Sprintf("%s of what the workers inherited became private by smaps_rollup, and it is not the dataset's objects that dptrace can reach; the kernel tier counts what was copied", words.Bytes(other))
 	}
 	return ""
 }
@@ -79,11 +80,11 @@ func (c *copies) clean() string {
 	case c.certainty != 0:
 		return "no more than a note on " + memory.Names(c.round[0].Ranked())
 	case len(c.round[0].Extents) == 0 && c.round[0].Tier() == memory.Kernel:
-		return fmt.Sprintf("the dataset holds no container of 1,000 Python objects or more; %s copied %s of what else they inherited", finding.Count(workers, "worker"), finding.Bytes(outside))
+		return fmt.Sprintf("the dataset holds no container of 1,000 Python objects or more; %s copied %s of what else they inherited", words.Count(workers, "worker"), words.Bytes(outside))
 	case len(c.round[0].Extents) == 0:
 		return "the dataset holds no container of 1,000 Python objects or more"
 	}
-	return fmt.Sprintf("%s copied %s of the dataset's objects", finding.Count(workers, "worker"), finding.Bytes(c.limit.Load))
+	return fmt.Sprintf("%s copied %s of the dataset's objects", words.Count(workers, "worker"), words.Bytes(c.limit.Load))
 }
 
 // others is what the workers copied that is not their dataset's: in all, and of

@@ -6,18 +6,21 @@ package cow
 import (
 	"fmt"
 
+	"github.com/dptrace/dptrace/analyze/words"
+
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/evidence/memory"
 	"github.com/dptrace/dptrace/analyze/finding"
-	"github.com/dptrace/dptrace/analyze/memory"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
 // Rule is the rule.
 var Rule = detect.Rule{
-	ID:    id,
-	Title: "Workers copy the dataset's Python objects, page by page",
-	Facts: memory.Facts,
-	Judge: judge,
+	ID:      id,
+	Title:   "Workers copy the dataset's Python objects, page by page",
+	Sources: []collect.Any{memory.Source},
+	Judge:   detect.Adapt(judge),
 }
 
 const id = "memory-growth-cow"
@@ -31,8 +34,8 @@ const (
 	noteworthy = 16 << 20
 )
 
-func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	m := facts.(*memory.Memory)
+func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
+	m := collect.Of(e, memory.Source)
 	for _, g := range m.Groups(t) {
 		c := &copies{m: m, t: t, group: g}
 		c.weigh()
@@ -69,36 +72,36 @@ func (c *copies) weigh() {
 	if len(c.group.Rounds) == 0 {
 		return
 	}
-	c.round = c.group.Best((*memory.Crew).Beyond)
-	if c.round.Sum((*memory.Crew).Beyond) >= noteworthy {
+	c.round = c.group.Best((*memory.WorkerSet).Beyond)
+	if c.round.Sum((*memory.WorkerSet).Beyond) >= noteworthy {
 		c.certainty = finding.Note
 	}
 	for _, try := range []struct {
 		certainty finding.Certainty
-		number    func(*memory.Crew) int64
+		number    func(*memory.WorkerSet) int64
 	}{
-		{finding.Proven, (*memory.Crew).Certain},
-		{finding.Likely, (*memory.Crew).Beyond},
+		{finding.Proven, (*memory.WorkerSet).Certain},
+		{finding.Likely, (*memory.WorkerSet).Beyond},
 		{finding.Likely, beyondForecast},
 	} {
 		r := c.group.Best(try.number)
 		limit, _ := c.m.TightestOf(r, try.number)
-		if limit.Share() >= significant && r.Sum((*memory.Crew).Beyond) >= noteworthy {
+		if limit.Share() >= significant && r.Sum((*memory.WorkerSet).Beyond) >= noteworthy {
 			c.certainty, c.round = try.certainty, r
 			break
 		}
 	}
-	c.limit, c.limited = c.m.TightestOf(c.round, (*memory.Crew).Sum)
-	c.limit.Load = c.round.Sum((*memory.Crew).Sum) // of all hosts
-	if f := c.round.Sum((*memory.Crew).Forecast); f > c.limit.Load {
+	c.limit, c.limited = c.m.TightestOf(c.round, (*memory.WorkerSet).Sum)
+	c.limit.Load = c.round.Sum((*memory.WorkerSet).Sum) // of all hosts
+	if f := c.round.Sum((*memory.WorkerSet).Forecast); f > c.limit.Load {
 		c.forecast = f
-		c.projected, _ = c.m.TightestOf(c.round, (*memory.Crew).Forecast)
+		c.projected, _ = c.m.TightestOf(c.round, (*memory.WorkerSet).Forecast)
 	}
 	c.weighUnnamed()
 }
 
 // beyondForecast is the forecast without the edges of the dataset.
-func beyondForecast(crew *memory.Crew) int64 {
+func beyondForecast(crew *memory.WorkerSet) int64 {
 	return max(0, crew.Forecast()-(crew.Sum()-crew.Beyond()))
 }
 
@@ -119,10 +122,10 @@ func (c *copies) check() finding.Check {
 	switch gap, blind := c.gaps(), c.blind(); {
 	case c.certainty > finding.Note:
 		k.Status = finding.Found
-		k.Reason = fmt.Sprintf("%s of %s copied", finding.Bytes(c.limit.Load), memory.Names(c.round[0].Ranked()))
+		k.Reason = fmt.Sprintf("%s of %s copied", words.Bytes(c.limit.Load), memory.Names(c.round[0].Ranked()))
 	case c.unnamed != nil:
 		k.Status = finding.Found
-		k.Reason = fmt.Sprintf("%s of objects copied that could not be named", finding.Bytes(c.nameless.Load))
+		k.Reason = fmt.Sprintf("%s of objects copied that could not be named", words.Bytes(c.nameless.Load))
 	case gap != "":
 		k.Reason = gap
 	case g.Everywhere(func(workers int32, _ string) bool { return workers == 0 }):
@@ -137,7 +140,7 @@ func (c *copies) check() finding.Check {
 	case blind != "":
 		k.Reason = blind
 	case !c.limited && c.certainty == finding.Note:
-		k.Reason = fmt.Sprintf("%s were copied, but how much memory there is is not in the trace", finding.Bytes(c.limit.Load))
+		k.Reason = fmt.Sprintf("%s were copied, but how much memory there is is not in the trace", words.Bytes(c.limit.Load))
 	default:
 		k.Status, k.Reason = finding.Clean, c.clean()
 	}

@@ -67,7 +67,7 @@ func TestCases(t *testing.T) {
 			run := NewRun(t)
 			run.Process(-1, 0).Walk(c.play)
 			run.Seal()
-			r, err := analyze.Run(run.Open(t))
+			r, err := analyze.Run(run.Open(t), analyze.Rules)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/dptrace/dptrace/analyze/contents"
+	"github.com/dptrace/dptrace/analyze/evidence/values"
 )
 
 // labels is how often samples that lie side by side have the same strings and
@@ -21,8 +21,8 @@ const (
 	known   = 0.02
 )
 
-func labelsOf(samples []contents.Sample) (l labels) {
-	at := map[int64]*contents.Sample{}
+func labelsOf(samples []values.Sample) (l labels) {
+	at := map[int64]*values.Sample{}
 	count := map[[16]byte]int{}
 	for i := range samples {
 		if s := &samples[i]; s.Labelled() && at[s.Index] == nil {
@@ -47,7 +47,7 @@ func labelsOf(samples []contents.Sample) (l labels) {
 
 func (l labels) tell() bool { return l.pairs >= telling && l.chance >= known && l.chance < 1 }
 
-// mixed tells whether the labels come as in a random order, within three
+// mixed reports whether the labels come as in a random order, within three
 // standard deviations.
 func (l labels) mixed() bool {
 	n := float64(l.pairs)

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dptrace/dptrace/analyze/contents"
+	"github.com/dptrace/dptrace/analyze/words"
+
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
-	"github.com/dptrace/dptrace/analyze/duplicate"
+	"github.com/dptrace/dptrace/analyze/evidence/values"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/orders"
 	"github.com/dptrace/dptrace/analyze/timeline"
@@ -17,11 +19,11 @@ import (
 
 // Rule is the rule.
 var Rule = detect.Rule{
-	ID:    id,
-	DP:    dp,
-	Title: "A training walks through its samples 0, 1, 2, ... in every pass",
-	Facts: detect.Join(orders.Facts, contents.Facts),
-	Judge: judge,
+	ID:      id,
+	DP:      dp,
+	Title:   "A training walks through its samples 0, 1, 2, ... in every pass",
+	Sources: []collect.Any{orders.Source, values.Source},
+	Judge:   detect.Adapt(judge),
 }
 
 const (
@@ -38,10 +40,9 @@ const (
 	enough = 8
 )
 
-func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	all := facts.(detect.Joined)
-	for _, g := range all[0].(*orders.Orders).Groups(t) {
-		j := &judged{t: t, group: g, c: all[1].(*contents.Contents)}
+func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
+	for _, g := range collect.Of(e, orders.Source).Groups(t) {
+		j := &judged{t: t, group: g, c: collect.Of(e, values.Source)}
 		j.judge()
 		if j.certainty != 0 {
 			findings = append(findings, j.finding())
@@ -55,13 +56,13 @@ func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.F
 type judged struct {
 	t     *timeline.Timeline
 	group *orders.Group
-	c     *contents.Contents
+	c     *values.Contents
 
 	certainty finding.Certainty
 	training  []*orders.Pass // that is shown: the longest
 	ranks     []int
-	same      []contents.Twice // samples that came twice with the same content
-	changed   int              // with another
+	same      []values.Pair // samples that came twice with the same content
+	changed   int           // with another
 	labels    labels
 	windows   windows
 }
@@ -83,11 +84,11 @@ func (j *judged) judge() {
 				continue
 			}
 			j.ranks = append(j.ranks, r.Loader.Rank())
-			var lists [][]contents.Sample
+			var lists [][]values.Sample
 			for _, p := range training {
 				lists = append(lists, j.c.Samples(j.t, p.Pass))
 			}
-			same, changed := contents.Again(lists...)
+			same, changed := values.CompareByIndex(lists...)
 			j.changed += len(changed)
 			if len(training) > len(j.training) {
 				j.training, j.same, j.labels, j.windows = training, same, labelsOf(lists[0]), windowsOf(lists[0])
@@ -103,14 +104,14 @@ func (j *judged) judge() {
 	}
 }
 
-// walks tells whether a pass goes from the first sample to the last, by a
+// walks reports whether a pass goes from the first sample to the last, by a
 // sampler that does nothing else. A pass that the program breaks off may be a
 // look at a few batches.
 func walks(p *orders.Pass) bool {
 	return p.Contract == orders.Sequential && p.Straight() && p.All()
 }
 
-// ready tells whether the dataset hands out batches, which the order leaves as
+// ready reports whether the dataset hands out batches, which the order leaves as
 // they are: the parts of a text, with a state that is carried from one to the
 // next.
 func ready(p *orders.Pass) bool { return p.Object.Batched == "no" }
@@ -178,14 +179,14 @@ func (j *judged) finding() finding.Finding {
 	p := j.training[0]
 	l := p.Loader
 	f := finding.Finding{Rule: id, DP: dp, Certainty: j.certainty, Loader: j.group.Loader(), Proof: "hook"}
-	f.Title = fmt.Sprintf("The training walks through its %s samples 0, 1, 2, ... in each of %d passes%s", duplicate.Number(int64(p.Samples())), len(j.training), j.group.RankNames(j.ranks))
+	f.Title = fmt.Sprintf("The training walks through its %s samples 0, 1, 2, ... in each of %d passes%s", words.Number(int64(p.Samples())), len(j.training), j.group.RankNames(j.ranks))
 	text := fmt.Sprintf("In each of %d passes %s asked for the samples 0 to %d, one after another, in %d batches.", len(j.training), orders.Class(p.Object), p.Samples()-1, p.Batches())
 	f.Evidence = []finding.Evidence{{Text: text, Refs: orders.Begins(j.training)}}
 	if len(j.same) > 0 {
 		part := l.Process.Part.Name
 		f.Evidence = append(f.Evidence, finding.Evidence{
 			Refs: []finding.Ref{{Part: part, Table: "digest", Seq: j.same[0].First.Seq}, {Part: part, Table: "digest", Seq: j.same[0].Again.Seq}},
-			Text: fmt.Sprintf("%s whose contents were compared were the same in a later pass; none had changed.", duplicate.Upper(finding.Count(len(j.same), "sample"))),
+			Text: fmt.Sprintf("%s whose contents were compared were the same in a later pass; none had changed.", words.Upper(words.Count(len(j.same), "sample"))),
 		})
 	}
 	if text := j.labels.text(); text != "" {

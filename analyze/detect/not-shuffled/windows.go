@@ -3,7 +3,7 @@ package notshuffled
 import (
 	"fmt"
 
-	"github.com/dptrace/dptrace/analyze/contents"
+	"github.com/dptrace/dptrace/analyze/evidence/values"
 )
 
 // windows is how many samples go on where the one before them began: forecasts
@@ -13,7 +13,7 @@ type windows struct{ follow, pairs int }
 // windowsOf counts among the first samples of a pass: only in these it is looked
 // for. The hook sees what one fetch has, so that the first of a batch never
 // follows.
-func windowsOf(samples []contents.Sample) (w windows) {
+func windowsOf(samples []values.Sample) (w windows) {
 	var last int64 = -2
 	for i := range samples {
 		s := &samples[i]
@@ -34,7 +34,7 @@ func windowsOf(samples []contents.Sample) (w windows) {
 // looked is how many samples of a worker and pass the hook looks at.
 const looked = 32
 
-// series tells whether at least half of the samples are such windows.
+// series reports whether at least half of the samples are such windows.
 func (w windows) series() bool { return w.follow >= enough && 2*w.follow >= w.pairs }
 
 func (w windows) text() string {

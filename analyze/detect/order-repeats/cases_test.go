@@ -42,7 +42,7 @@ func TestCases(t *testing.T) {
 			}
 			p.Walk(c.play)
 			run.Seal()
-			r, err := analyze.Run(run.Open(t))
+			r, err := analyze.Run(run.Open(t), analyze.Rules)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,21 +7,22 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dptrace/dptrace/analyze/contents"
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/evidence/samples"
+	"github.com/dptrace/dptrace/analyze/evidence/values"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/orders"
-	"github.com/dptrace/dptrace/analyze/samples"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
 // Rule is the rule.
 var Rule = detect.Rule{
-	ID:    id,
-	DP:    "DP14",
-	Title: "A shuffling loader gives one order in several passes",
-	Facts: detect.Join(orders.Facts, contents.Facts, samples.Facts),
-	Judge: judge,
+	ID:      id,
+	DP:      "DP14",
+	Title:   "A shuffling loader gives one order in several passes",
+	Sources: []collect.Any{orders.Source, values.Source, samples.Source},
+	Judge:   detect.Adapt(judge),
 }
 
 const (
@@ -31,10 +32,9 @@ const (
 	enough = 8
 )
 
-func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	all := facts.(detect.Joined)
-	c, ledger := all[1].(*contents.Contents), all[2].(*samples.Ledger).Judged(t)
-	for _, g := range all[0].(*orders.Orders).Groups(t) {
+func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
+	c, ledger := collect.Of(e, values.Source), collect.Of(e, samples.Source)
+	for _, g := range collect.Of(e, orders.Source).Groups(t) {
 		j := &judged{t: t, group: g, c: c, ledger: ledger}
 		j.judge()
 		if j.certainty != 0 {
@@ -49,8 +49,8 @@ func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.F
 type judged struct {
 	t      *timeline.Timeline
 	group  *orders.Group
-	c      *contents.Contents
-	ledger *samples.Judged
+	c      *values.Contents
+	ledger *samples.Attribution
 
 	certainty finding.Certainty
 	rank      *orders.Rank // whose training is shown
@@ -95,10 +95,10 @@ func (j *judged) judge() {
 	}
 }
 
-// other tells whether a repeat is of other data: rollouts, a buffer that was
+// other reports whether a repeat is of other data: rollouts, a buffer that was
 // filled anew.
 func (j *judged) other(r orders.Repeat) bool {
-	same, other := contents.Again(j.c.Samples(j.t, r.First.Pass), j.c.Samples(j.t, r.Again.Pass))
+	same, other := values.CompareByIndex(j.c.Samples(j.t, r.First.Pass), j.c.Samples(j.t, r.Again.Pass))
 	return len(same) == 0 && len(other) >= enough && j.ledger.Fixed(r.First.Loader) // where random numbers are drawn, it may be the same data, augmented
 }
 
@@ -166,7 +166,7 @@ func (j *judged) finding() finding.Finding {
 	return f
 }
 
-// reset tells whether torch drew the same base seed for both passes.
+// reset reports whether torch drew the same base seed for both passes.
 func reset(r orders.Repeat) bool {
 	return r.First.Seeded && r.Again.Seeded && r.First.BaseSeed != 0 && r.First.BaseSeed == r.Again.BaseSeed
 }

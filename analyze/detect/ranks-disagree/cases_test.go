@@ -242,7 +242,7 @@ func TestCases(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			run := NewRun(t)
 			c.play.play(run)
-			r, err := analyze.Run(run.Open(t))
+			r, err := analyze.Run(run.Open(t), analyze.Rules)
 			if err != nil {
 				t.Fatal(err)
 			}

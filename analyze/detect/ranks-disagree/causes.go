@@ -6,8 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dptrace/dptrace/analyze/contents"
-	"github.com/dptrace/dptrace/analyze/duplicate"
+	"github.com/dptrace/dptrace/analyze/words"
+
+	"github.com/dptrace/dptrace/analyze/evidence/values"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
@@ -38,17 +39,17 @@ func (v *verdict) lengths() {
 		if number(l) <= 0 {
 			return
 		}
-		counts = append(counts, fmt.Sprintf("rank %d %s", l.Rank(), duplicate.Number(number(l))))
+		counts = append(counts, fmt.Sprintf("rank %d %s", l.Rank(), words.Number(number(l))))
 	}
 	if !slices.ContainsFunc(v.ranks, func(l *timeline.Loader) bool { return number(l) != number(v.ranks[0]) }) {
 		return
 	}
 	of := int64(len(v.ranks))
 	v.causes = append(v.causes, cause{sure: v.sure(),
-		title:    fmt.Sprintf("The ranks' datasets have different lengths: %s", duplicate.List(counts)),
+		title:    fmt.Sprintf("The ranks' datasets have different lengths: %s", words.List(counts)),
 		cost:     fmt.Sprintf("each rank takes every %s index of its own list: where the lists differ, samples are trained on twice in a pass, or never", ordinal(of)),
 		fix:      "# the same list on every rank, which the sampler deals out; no filter, no file that one rank alone has\nfiles = sorted(files)\n# or, if each rank has files of its own: no DistributedSampler\nDataLoader(dataset, shuffle=True)",
-		evidence: []finding.Evidence{{Refs: v.refs(), Text: fmt.Sprintf("Samples of the dataset%s: %s. A DistributedSampler on each of the %d ranks deals them out by index, as if they were one list.", what, duplicate.List(counts), of)}},
+		evidence: []finding.Evidence{{Refs: v.refs(), Text: fmt.Sprintf("Samples of the dataset%s: %s. A DistributedSampler on each of the %d ranks deals them out by index, as if they were one list.", what, words.List(counts), of)}},
 	})
 }
 
@@ -116,14 +117,14 @@ func (v *verdict) list(path string, rows []traces.Attribute) {
 		c.sure = finding.Note
 		c.title = fmt.Sprintf("%s has other items on other ranks, and a DistributedSampler deals out its indices", path)
 		c.fix = "# if each rank has files of its own: no DistributedSampler\nDataLoader(dataset, shuffle=True)"
-		c.evidence = []finding.Evidence{{Refs: refs, Text: fmt.Sprintf("Digests of %s: %s.", path, duplicate.List(texts))}}
+		c.evidence = []finding.Evidence{{Refs: refs, Text: fmt.Sprintf("Digests of %s: %s.", path, words.List(texts))}}
 	default:
 		if !samples {
 			c.sure = finding.Note
 		}
 		c.title = fmt.Sprintf("%s has the same %s in another order on other ranks: an index is not one sample", path, many(&rows[0]))
 		c.fix = fmt.Sprintf("# %s: one order on all ranks (os.listdir, glob and sets have none)\nself.%s = sorted(self.%s)", v.set(&rows[0]), name, name)
-		c.evidence = []finding.Evidence{{Refs: refs, Text: fmt.Sprintf("Digests of %s in its order: %s. Sorted, it has one digest on all ranks: %x.", path, duplicate.List(texts), rows[0].Unordered[:min(len(rows[0].Unordered), 8)])}}
+		c.evidence = []finding.Evidence{{Refs: refs, Text: fmt.Sprintf("Digests of %s in its order: %s. Sorted, it has one digest on all ranks: %x.", path, words.List(texts), rows[0].Unordered[:min(len(rows[0].Unordered), 8)])}}
 	}
 	v.causes = append(v.causes, c)
 }
@@ -141,7 +142,7 @@ func many(r *traces.Attribute) string {
 	if strings.HasSuffix(r.Class, "ndarray") || strings.HasSuffix(r.Class, "Tensor") {
 		return "values"
 	}
-	return duplicate.Number(r.Items) + " items"
+	return words.Number(r.Items) + " items"
 }
 
 // set is where an attribute is assigned.
@@ -152,7 +153,7 @@ func (v *verdict) set(r *traces.Attribute) string {
 	return timeline.Place(v.ranks[0].Process.Cwd, r.File, r.Line)
 }
 
-// ordered tells whether a class has an order that indices go by.
+// ordered reports whether a class has an order that indices go by.
 func ordered(class string) bool {
 	switch class[strings.LastIndexByte(class, '.')+1:] {
 	case "list", "tuple", "range", "ndarray", "Tensor":
@@ -161,7 +162,7 @@ func ordered(class string) bool {
 	return false
 }
 
-// oneFor tells whether a list has one item for each sample, as far as the length
+// oneFor reports whether a list has one item for each sample, as far as the length
 // is known: the sampler's total is that of the dataset, give or take fewer than
 // there are ranks.
 func (v *verdict) oneFor(l *timeline.Loader, r *traces.Attribute) bool {
@@ -203,14 +204,14 @@ func (v *verdict) shares() {
 		}
 	}
 	if found != nil {
-		found.cost += fmt.Sprintf("; so in %s", finding.Count(passes, "pass"))
+		found.cost += fmt.Sprintf("; so in %s", words.Count(passes, "pass"))
 		v.causes = append(v.causes, *found)
 	}
 }
 
 // share looks at one pass of all ranks.
 func (v *verdict) share(n int) (found *cause, cost string, fits bool) {
-	var asked []*contents.Asked
+	var asked []*values.Asked
 	var epochs []int64
 	var refs []finding.Ref
 	var length, total int64
@@ -219,7 +220,7 @@ func (v *verdict) share(n int) (found *cause, cost string, fits bool) {
 			return nil, "", false
 		}
 		p := l.Passes[n]
-		a, o := v.c.Asked(p), p.Made()
+		a, o := v.c.Asked(p), p.DataLoader()
 		begin, ok := v.c.Begin(p)
 		if a == nil || a.Odd || !a.Kept() || !p.Exhausted || p.Blind || !ok {
 			return nil, "", false
@@ -231,7 +232,7 @@ func (v *verdict) share(n int) (found *cause, cost string, fits bool) {
 		length, total = max(length, a.Max+1), max(total, o.SamplerTotal)
 	}
 	length = max(length, v.size(total))
-	c := contents.Cover(length, asked)
+	c := values.Cover(length, asked)
 	padding := int(max(total-length, 0)) + len(v.ranks)
 	if c.Often*c.Of <= padding {
 		return nil, "", c.Of == 1 || c.Often == 0
@@ -256,15 +257,15 @@ func (v *verdict) share(n int) (found *cause, cost string, fits bool) {
 		about = fmt.Sprintf(" (counted on one index of %d)", c.Of)
 	}
 	never, often := c.Never*c.Of, c.Often*c.Of
-	cost = fmt.Sprintf("%s of %s samples are trained on by no rank in pass %d, and %s times one is trained on again%s", duplicate.Number(int64(never)), duplicate.Number(length), n, duplicate.Number(int64(often)), about)
+	cost = fmt.Sprintf("%s of %s samples are trained on by no rank in pass %d, and %s times one is trained on again%s", words.Number(int64(never)), words.Number(length), n, words.Number(int64(often)), about)
 	title := "The ranks shuffle by different seeds"
 	if strings.HasPrefix(by, "The samplers' epochs") {
 		title = "The ranks shuffle by different epochs"
 	}
 	return &cause{sure: v.sure(), fix: fix,
-		title: fmt.Sprintf("%s: %s of %s samples are on no rank in pass %d", title, duplicate.Number(int64(never)), duplicate.Number(length), n),
+		title: fmt.Sprintf("%s: %s of %s samples are on no rank in pass %d", title, words.Number(int64(never)), words.Number(length), n),
 		evidence: []finding.Evidence{{Refs: refs, Text: fmt.Sprintf("In pass %d the ranks together asked for %s of %s samples, and %s times for one that a rank had asked for already%s.",
-			n, duplicate.Number(length-int64(never)), duplicate.Number(length), duplicate.Number(int64(often)), about)}, {Text: by + "."}}}, cost, false
+			n, words.Number(length-int64(never)), words.Number(length), words.Number(int64(often)), about)}, {Text: by + "."}}}, cost, false
 }
 
 // size of the dataset: its length, or that of a list with one item for each
@@ -291,7 +292,7 @@ func (v *verdict) each(number func(i int) int64) string {
 	for i, l := range v.ranks {
 		texts = append(texts, fmt.Sprintf("rank %d %d", l.Rank(), number(i)))
 	}
-	return duplicate.List(texts)
+	return words.List(texts)
 }
 
 // samples that two ranks had at one index, in any pass. What differs may be
@@ -301,11 +302,11 @@ func (v *verdict) each(number func(i int) int64) string {
 func (v *verdict) samples() []cause {
 	first, all := v.fixed(v.ranks[0]), v.all(v.ranks[0])
 	for _, l := range v.ranks[1:] {
-		same, not := contents.Again(all, v.all(l))
+		same, not := values.CompareByIndex(all, v.all(l))
 		v.alike = max(v.alike, len(same))
 		v.another = v.another || len(not) > 0
 		other := v.fixed(l)
-		var pairs [][2]*contents.Sample
+		var pairs [][2]*values.Sample
 		labels := 0
 		alike, moved := 0, 0
 		here, there := only(first), only(other)
@@ -324,7 +325,7 @@ func (v *verdict) samples() []cause {
 			case same:
 				alike++
 			default:
-				pairs = append(pairs, [2]*contents.Sample{a, s})
+				pairs = append(pairs, [2]*values.Sample{a, s})
 				if a.Labelled() && s.Labelled() && a.Meta != s.Meta {
 					labels++
 				}
@@ -339,7 +340,7 @@ func (v *verdict) samples() []cause {
 }
 
 // only is the index of each content that comes under no other; else -1.
-func only(samples map[int64]*contents.Sample) map[[16]byte]int64 {
+func only(samples map[int64]*values.Sample) map[[16]byte]int64 {
 	found := map[[16]byte]int64{}
 	for index, s := range samples {
 		if _, again := found[s.Content]; again {
@@ -350,8 +351,8 @@ func only(samples map[int64]*contents.Sample) map[[16]byte]int64 {
 	return found
 }
 
-func (v *verdict) other(l *timeline.Loader, pairs [][2]*contents.Sample, moved, labels int) cause {
-	slices.SortFunc(pairs, func(a, b [2]*contents.Sample) int { return cmp.Compare(a[0].Index, b[0].Index) })
+func (v *verdict) other(l *timeline.Loader, pairs [][2]*values.Sample, moved, labels int) cause {
+	slices.SortFunc(pairs, func(a, b [2]*values.Sample) int { return cmp.Compare(a[0].Index, b[0].Index) })
 	var refs []finding.Ref
 	for _, p := range pairs[:shown/2] {
 		refs = append(refs, ref(v.ranks[0], "digest", p[0].Seq), ref(l, "digest", p[1].Seq))
@@ -374,7 +375,7 @@ func (v *verdict) other(l *timeline.Loader, pairs [][2]*contents.Sample, moved, 
 }
 
 // all samples of a rank of which there are digests.
-func (v *verdict) all(l *timeline.Loader) (list []contents.Sample) {
+func (v *verdict) all(l *timeline.Loader) (list []values.Sample) {
 	for _, p := range l.Passes {
 		list = append(list, v.c.Samples(v.Timeline, p)...)
 	}
@@ -383,16 +384,16 @@ func (v *verdict) all(l *timeline.Loader) (list []contents.Sample) {
 
 // fixed is the samples of a rank by index, if it had some twice, and always with
 // the same content.
-func (v *verdict) fixed(l *timeline.Loader) map[int64]*contents.Sample {
-	var lists [][]contents.Sample
+func (v *verdict) fixed(l *timeline.Loader) map[int64]*values.Sample {
+	var lists [][]values.Sample
 	for _, p := range l.Passes {
 		lists = append(lists, v.c.Samples(v.Timeline, p))
 	}
-	same, other := contents.Again(lists...)
+	same, other := values.CompareByIndex(lists...)
 	if len(same) < enough/2 || len(other) > 0 {
 		return nil
 	}
-	found := map[int64]*contents.Sample{}
+	found := map[int64]*values.Sample{}
 	for _, list := range lists {
 		for i := range list {
 			if s := &list[i]; s.Whole() {

@@ -3,9 +3,10 @@ package disagree
 import (
 	"fmt"
 
-	"github.com/dptrace/dptrace/analyze/duplicate"
+	"github.com/dptrace/dptrace/analyze/words"
+
+	"github.com/dptrace/dptrace/analyze/evidence/samples"
 	"github.com/dptrace/dptrace/analyze/finding"
-	"github.com/dptrace/dptrace/analyze/samples"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
@@ -50,9 +51,9 @@ func (v *verdict) split(s *samples.Shared) cause {
 	scale := int64(v.ledger.Scale())
 	return cause{sure: sure, fix: oneSplit,
 		title: fmt.Sprintf("The ranks go through different lists of one dataset: index %d is sample %d of it on rank %d, and sample %d on rank %d", x.Index, x.A, a.Rank(), x.B, b.Rank()),
-		cost:  fmt.Sprintf("the shares of the ranks do not fit together: %s samples of one rank are another's too, others are on none, and what one rank holds back for validation another may train on", duplicate.Number(int64(s.Samples)*scale)),
+		cost:  fmt.Sprintf("the shares of the ranks do not fit together: %s samples of one rank are another's too, others are on none, and what one rank holds back for validation another may train on", words.Number(int64(s.Samples)*scale)),
 		evidence: []finding.Evidence{{Refs: v.refs(), Text: fmt.Sprintf("Of %d indices that were asked for on ranks %d and %d, %d are another sample of the dataset inside. In all passes rank %d takes %s different samples, rank %d %s, and %s are on both.",
-			s.Places, a.Rank(), b.Rank(), s.Others, a.Rank(), duplicate.Number(int64(s.A)*scale), b.Rank(), duplicate.Number(int64(s.B)*scale), duplicate.Number(int64(s.Samples)*scale))}},
+			s.Places, a.Rank(), b.Rank(), s.Others, a.Rank(), words.Number(int64(s.A)*scale), b.Rank(), words.Number(int64(s.B)*scale), words.Number(int64(s.Samples)*scale))}},
 	}
 }
 

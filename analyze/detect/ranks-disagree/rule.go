@@ -7,32 +7,34 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dptrace/dptrace/analyze/contents"
+	"github.com/dptrace/dptrace/analyze/words"
+
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/deliveries"
 	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/evidence/samples"
+	"github.com/dptrace/dptrace/analyze/evidence/values"
 	"github.com/dptrace/dptrace/analyze/finding"
-	"github.com/dptrace/dptrace/analyze/samples"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
 )
 
 // Rule is the rule.
 var Rule = detect.Rule{
-	ID:    id,
-	Title: "Ranks have different lists or permutations of one dataset",
-	Facts: detect.Join(contents.Facts, samples.Facts),
-	Judge: judge,
+	ID:      id,
+	Title:   "Ranks have different lists or permutations of one dataset",
+	Sources: []collect.Any{values.Source, samples.Source},
+	Judge:   detect.Adapt(judge),
 }
 
 const id = "ranks-disagree"
 
 var tables = []string{"process", "loader", "pass", "batch_put", "batch_next", "dist", "dataset", "attribute", "digest"}
 
-func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	joined := facts.(detect.Joined)
-	ledger := joined[1].(*samples.Ledger).Judged(t)
+func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
+	ledger := collect.Of(e, samples.Source)
 	for _, g := range deliveries.Groups(t) {
-		v := &verdict{Timeline: t, group: g, c: joined[0].(*contents.Contents), ledger: ledger}
+		v := &verdict{Timeline: t, group: g, c: collect.Of(e, values.Source), ledger: ledger}
 		v.look()
 		if len(v.causes) > 0 {
 			findings = append(findings, v.finding())
@@ -53,8 +55,8 @@ type cause struct {
 type verdict struct {
 	*timeline.Timeline
 	group  *deliveries.Group
-	c      *contents.Contents
-	ledger *samples.Judged
+	c      *values.Contents
+	ledger *samples.Attribution
 
 	ranks    []*timeline.Loader // that one distributed sampler deals out to
 	exact    bool               // it is torch's own
@@ -89,13 +91,13 @@ func (v *verdict) choose() (why string) {
 	v.exact, v.relation = true, timeline.DataParallel
 	for _, l := range v.group.Loaders {
 		o := l.First()
-		deals, exact := contents.Deals(o)
+		deals, exact := values.Deals(o)
 		switch {
 		case l.Rank() < 0:
 			continue
 		case !deals:
 			return "no distributed sampler: each rank may have data of its own"
-		case !contents.Recorded(o):
+		case !values.Recorded(o):
 			return "what the ranks hold is not in the trace"
 		case slices.ContainsFunc(v.ranks, func(r *timeline.Loader) bool { return !timeline.Together(r.Process, l.Process) }):
 			return "the ranks did not run at the same time"
@@ -150,7 +152,7 @@ func ref(l *timeline.Loader, table string, seq uint64) finding.Ref {
 // shown is how many rows or ranks a piece of evidence names at most.
 const shown = 8
 
-// differ tells whether a number of each rank's loader differs.
+// differ reports whether a number of each rank's loader differs.
 func (v *verdict) differ(number func(*traces.Loader) int64) bool {
 	return slices.ContainsFunc(v.ranks, func(l *timeline.Loader) bool { return number(l.First()) != number(v.ranks[0].First()) })
 }
@@ -176,7 +178,7 @@ func (v *verdict) check() finding.Check {
 	case !v.listed && v.alike < enough:
 		c.Reason = "the shares of the ranks fit together, but whether an index is the same sample on all of them is not known"
 	default:
-		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%d ranks with the same samples in one order, each in one share, in %s", len(v.ranks), finding.Count(v.covered, "pass"))
+		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%d ranks with the same samples in one order, each in one share, in %s", len(v.ranks), words.Count(v.covered, "pass"))
 	}
 	return c
 }

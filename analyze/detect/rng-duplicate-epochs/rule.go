@@ -7,32 +7,35 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dptrace/dptrace/analyze/words"
+
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
-	"github.com/dptrace/dptrace/analyze/duplicate"
+	"github.com/dptrace/dptrace/analyze/evidence/draws"
 	"github.com/dptrace/dptrace/analyze/finding"
+	"github.com/dptrace/dptrace/analyze/redraw"
 	"github.com/dptrace/dptrace/analyze/reseed"
-	"github.com/dptrace/dptrace/analyze/streams"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
 // Rule is the rule.
 var Rule = detect.Rule{
-	ID:    id,
-	DP:    "DP1",
-	Title: "A later pass draws the random numbers of an earlier one again",
-	Facts: streams.Facts,
-	Judge: judge,
+	ID:      id,
+	DP:      "DP1",
+	Title:   "A later pass draws the random numbers of an earlier one again",
+	Sources: []collect.Any{draws.Source},
+	Judge:   detect.Adapt(judge),
 }
 
 const id = "rng-duplicate-epochs"
 
-func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	s := facts.(*streams.Streams)
-	for _, g := range duplicate.Groups(t, s.Draws(t)) {
+func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
+	s := collect.Of(e, draws.Source)
+	for _, g := range redraw.Groups(t, s.Draws(t)) {
 		j := compare(g)
 		checks = append(checks, g.Check(t, s, j))
 		if len(j.Hits) > 0 {
-			r := &duplicate.Report{Rule: id, DP: "DP1", Scope: reseed.Epochs, Timeline: t, Streams: s, Group: g, Hits: j.Hits}
+			r := &redraw.Report{Rule: id, DP: "DP1", Scope: reseed.Epochs, Timeline: t, Streams: s, Group: g, Hits: j.Hits}
 			findings = append(findings, r.Finding(text(g, j.Hits)))
 		}
 	}
@@ -40,20 +43,20 @@ func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.F
 }
 
 // compare each pass with the earlier ones of its training.
-func compare(g *duplicate.Group) duplicate.Judged {
-	j := duplicate.Judged{Rule: id}
-	var hits duplicate.Hits
-	compared := map[duplicate.Key][]*streams.Draws{}
+func compare(g *redraw.Group) redraw.Outcome {
+	j := redraw.Outcome{Rule: id}
+	var hits redraw.Hits
+	compared := map[redraw.Key][]*draws.Draws{}
 	passes, longest, drawing := 0, 0, 0
 	for _, l := range g.Loaders {
 		passes = max(passes, len(l.Passes))
 		for _, training := range trainings(l) {
 			longest = max(longest, len(training))
-			for key, draws := range duplicate.BySlot(g.Draws[l]) {
-				var cover, rare streams.Cover
+			for key, drawn := range redraw.BySlot(g.Draws[l]) {
+				var cover, rare draws.IntervalSet
 				seen := map[*timeline.Pass]bool{}
 				n := 0
-				for _, d := range draws { // by pass
+				for _, d := range drawn { // by pass
 					if !training[d.Worker.Pass] {
 						continue
 					}
@@ -108,7 +111,7 @@ next:
 }
 
 // certainty that it is a bug when two passes drew the same.
-func certainty(a, b *streams.Draws) finding.Certainty {
+func certainty(a, b *draws.Draws) finding.Certainty {
 	p, q := a.Worker.Pass, b.Worker.Pass
 	switch {
 	case p == q:
@@ -124,25 +127,25 @@ func certainty(a, b *streams.Draws) finding.Certainty {
 }
 
 // note: draws in a few fetches only, retries or a cache.
-func note(a, b *streams.Draws) finding.Certainty {
+func note(a, b *draws.Draws) finding.Certainty {
 	if a.Worker.Pass == b.Worker.Pass || a.Drew == 0 || b.Drew == 0 || a.Reseeded > 0 || b.Reseeded > 0 {
 		return 0
 	}
 	return finding.Note
 }
 
-func text(g *duplicate.Group, hits []*duplicate.Hit) duplicate.Text {
+func text(g *redraw.Group, hits []*redraw.Hit) redraw.Text {
 	again, all := spread(hits)
-	title := fmt.Sprintf("%s draw%s random numbers of an earlier pass again, from %s", duplicate.Upper(duplicate.Ints("pass", again)), verb(len(again)), duplicate.Names(hits))
-	if ranks := duplicate.RanksOf(hits); len(ranks) > 1 {
-		title += ", on " + duplicate.Ints("rank", ranks)
+	title := fmt.Sprintf("%s draw%s random numbers of an earlier pass again, from %s", words.Upper(words.Ints("pass", again)), verb(len(again)), redraw.Names(hits))
+	if ranks := redraw.RanksOf(hits); len(ranks) > 1 {
+		title += ", on " + words.Ints("rank", ranks)
 	}
-	total := duplicate.Totals(hits)
+	total := redraw.Totals(hits)
 	notABug := "every pass is meant to see the very same augmentations"
 	if hits[0].Certainty == finding.Likely && hits[0].Pairs[0].First.Ordering {
 		notABug += ", or what is drawn decides which samples this IterableDataset yields"
 	}
-	return duplicate.Text{
+	return redraw.Text{
 		Title:     title,
 		Cost:      fmt.Sprintf("%d of %d passes repeat numbers of an earlier one: %s", len(again), all, total.Variety()),
 		Why:       why(g.Loaders[0], hits),
@@ -158,7 +161,7 @@ func verb(n int) string {
 }
 
 // spread tells which passes repeat something, and how many were compared.
-func spread(hits []*duplicate.Hit) (again []int, all int) {
+func spread(hits []*redraw.Hit) (again []int, all int) {
 	seen := map[int]bool{}
 	for _, h := range hits {
 		for _, p := range h.Pairs {
@@ -173,7 +176,7 @@ func spread(hits []*duplicate.Hit) (again []int, all int) {
 }
 
 // why the passes are alike.
-func why(l *timeline.Loader, hits []*duplicate.Hit) []string {
+func why(l *timeline.Loader, hits []*redraw.Hit) []string {
 	p := hits[0].Pairs[0]
 	a, b := p.First.Worker, p.Second.Worker
 	var out []string

@@ -9,32 +9,35 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/dptrace/dptrace/analyze/words"
+
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
-	"github.com/dptrace/dptrace/analyze/duplicate"
+	"github.com/dptrace/dptrace/analyze/evidence/draws"
 	"github.com/dptrace/dptrace/analyze/finding"
+	"github.com/dptrace/dptrace/analyze/redraw"
 	"github.com/dptrace/dptrace/analyze/reseed"
-	"github.com/dptrace/dptrace/analyze/streams"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
 // Rule is the rule.
 var Rule = detect.Rule{
-	ID:    id,
-	Title: "Ranks augment other samples with the same random numbers",
-	Facts: streams.Facts,
-	Judge: judge,
+	ID:      id,
+	Title:   "Ranks augment other samples with the same random numbers",
+	Sources: []collect.Any{draws.Source},
+	Judge:   detect.Adapt(judge),
 }
 
 const id = "rng-duplicate-ranks"
 
-func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	s := facts.(*streams.Streams)
-	for _, g := range duplicate.Groups(t, s.Draws(t)) {
-		c := &comparison{Timeline: t, group: g, compared: map[duplicate.Key][]*streams.Draws{}}
+func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
+	s := collect.Of(e, draws.Source)
+	for _, g := range redraw.Groups(t, s.Draws(t)) {
+		c := &comparison{Timeline: t, group: g, compared: map[redraw.Key][]*draws.Draws{}}
 		j := c.judge()
 		checks = append(checks, g.Check(t, s, j))
 		if len(j.Hits) > 0 {
-			r := &duplicate.Report{Rule: id, Scope: reseed.Ranks, Timeline: t, Streams: s, Group: g, Hits: j.Hits}
+			r := &redraw.Report{Rule: id, Scope: reseed.Ranks, Timeline: t, Streams: s, Group: g, Hits: j.Hits}
 			findings = append(findings, r.Finding(c.text(j.Hits)))
 		}
 	}
@@ -46,15 +49,15 @@ const sameSamples = "the ranks got the same samples, which makes equal numbers t
 // comparison of one loader's ranks.
 type comparison struct {
 	*timeline.Timeline
-	group    *duplicate.Group
-	hits     duplicate.Hits
-	compared map[duplicate.Key][]*streams.Draws
+	group    *redraw.Group
+	hits     redraw.Hits
+	compared map[redraw.Key][]*draws.Draws
 	streams  int
 	// Pairs of draws that agree although nothing is wrong, or not this.
 	sameSamples, apart, undecided int
 }
 
-func (c *comparison) judge() duplicate.Judged {
+func (c *comparison) judge() redraw.Outcome {
 	ranks := 0
 	for _, replicas := range c.replicas() {
 		ranks = max(ranks, len(replicas))
@@ -63,7 +66,7 @@ func (c *comparison) judge() duplicate.Judged {
 		}
 		c.compare(replicas)
 	}
-	j := duplicate.Judged{Rule: id, Hits: c.hits.List(c.compared), Compared: c.streams}
+	j := redraw.Outcome{Rule: id, Hits: c.hits.List(c.compared), Compared: c.streams}
 	switch {
 	case c.sameSamples > 0:
 		j.Compared, j.Nothing = 0, sameSamples
@@ -124,14 +127,14 @@ func (c *comparison) replicas() [][]*timeline.Loader {
 // compare passes of the same number between ranks.
 func (c *comparison) compare(loaders []*timeline.Loader) {
 	type at struct {
-		duplicate.Key
+		redraw.Key
 		pass int
 	}
-	lists := map[at][]*streams.Draws{}
+	lists := map[at][]*draws.Draws{}
 	for _, l := range loaders { // by rank
 		for _, d := range c.group.Draws[l] {
 			if !d.Worker.Pass.Abandoned {
-				k := at{duplicate.KeyOf(d), d.Worker.Pass.Number}
+				k := at{redraw.KeyOf(d), d.Worker.Pass.Number}
 				lists[k] = append(lists[k], d)
 			}
 		}
@@ -140,11 +143,11 @@ func (c *comparison) compare(loaders []*timeline.Loader) {
 		return cmp.Or(cmp.Compare(a.pass, b.pass), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Kind, b.Kind))
 	})
 	for _, k := range order {
-		draws := lists[k]
-		var cover, rare streams.Cover
+		drawn := lists[k]
+		var cover, rare draws.IntervalSet
 		ranks := map[int]bool{}
 		n := 0
-		for _, d := range draws {
+		for _, d := range drawn {
 			if !d.Data() {
 				c.hits.Add(rare.Add(d), c.note)
 				continue
@@ -161,7 +164,7 @@ func (c *comparison) compare(loaders []*timeline.Loader) {
 }
 
 // certainty that it is a bug when two ranks drew the same.
-func (c *comparison) certainty(a, b *streams.Draws) finding.Certainty {
+func (c *comparison) certainty(a, b *draws.Draws) finding.Certainty {
 	p, q := a.Worker.Pass, b.Worker.Pass
 	if p.Loader.Rank() == q.Loader.Rank() || !timeline.Together(p.Loader.Process, q.Loader.Process) {
 		return 0
@@ -190,15 +193,15 @@ func (c *comparison) certainty(a, b *streams.Draws) finding.Certainty {
 }
 
 // note: draws in a few fetches only, retries or a cache.
-func (c *comparison) note(a, b *streams.Draws) finding.Certainty {
+func (c *comparison) note(a, b *draws.Draws) finding.Certainty {
 	if a.Drew == 0 || b.Drew == 0 || a.Reseeded > 0 || b.Reseeded > 0 {
 		return 0
 	}
 	return min(c.certainty(a, b), finding.Note)
 }
 
-func (c *comparison) text(hits []*duplicate.Hit) duplicate.Text {
-	ranks := duplicate.RanksOf(hits)
+func (c *comparison) text(hits []*redraw.Hit) redraw.Text {
+	ranks := redraw.RanksOf(hits)
 	passes, all := map[int]bool{}, map[int]bool{}
 	for _, h := range hits {
 		for _, p := range h.Pairs {
@@ -208,15 +211,15 @@ func (c *comparison) text(hits []*duplicate.Hit) duplicate.Text {
 			all[d.Worker.Pass.Number] = true
 		}
 	}
-	title := fmt.Sprintf("%s draw the same random numbers from %s", duplicate.Upper(duplicate.Ints("rank", ranks)), duplicate.Names(hits))
+	title := fmt.Sprintf("%s draw the same random numbers from %s", words.Upper(words.Ints("rank", ranks)), redraw.Names(hits))
 	if len(all) > 1 {
-		title += ", in " + duplicate.Of(len(passes), len(all), "pass")
+		title += ", in " + words.Of(len(passes), len(all), "pass")
 	}
-	total := duplicate.Totals(hits)
+	total := redraw.Totals(hits)
 	p := hits[0].Pairs[0]
-	text := duplicate.Text{
+	text := redraw.Text{
 		Title:     title,
-		Cost:      fmt.Sprintf("%d ranks drew the same %s numbers in %d of %d passes: %s", len(ranks), duplicate.Outputs(hits[0], p.Words), len(passes), max(len(all), len(passes)), total.Variety()),
+		Cost:      fmt.Sprintf("%d ranks drew the same %s numbers in %d of %d passes: %s", len(ranks), redraw.Outputs(hits[0], p.Words), len(passes), max(len(all), len(passes)), total.Variety()),
 		NotABugIf: "these ranks hold parts of one model and must see the same data (tensor, pipeline or context parallel).",
 	}
 	a, b := p.First.Worker.Pass, p.Second.Worker.Pass

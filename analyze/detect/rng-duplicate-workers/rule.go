@@ -6,32 +6,35 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dptrace/dptrace/analyze/words"
+
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
-	"github.com/dptrace/dptrace/analyze/duplicate"
+	"github.com/dptrace/dptrace/analyze/evidence/draws"
 	"github.com/dptrace/dptrace/analyze/finding"
+	"github.com/dptrace/dptrace/analyze/redraw"
 	"github.com/dptrace/dptrace/analyze/reseed"
-	"github.com/dptrace/dptrace/analyze/streams"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
 // Rule is the rule.
 var Rule = detect.Rule{
-	ID:    id,
-	DP:    "DP1",
-	Title: "Workers of one pass draw the same random numbers",
-	Facts: streams.Facts,
-	Judge: judge,
+	ID:      id,
+	DP:      "DP1",
+	Title:   "Workers of one pass draw the same random numbers",
+	Sources: []collect.Any{draws.Source},
+	Judge:   detect.Adapt(judge),
 }
 
 const id = "rng-duplicate-workers"
 
-func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	s := facts.(*streams.Streams)
-	for _, g := range duplicate.Groups(t, s.Draws(t)) {
+func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
+	s := collect.Of(e, draws.Source)
+	for _, g := range redraw.Groups(t, s.Draws(t)) {
 		j := compare(g)
 		checks = append(checks, g.Check(t, s, j))
 		if len(j.Hits) > 0 {
-			r := &duplicate.Report{Rule: id, DP: "DP1", Scope: reseed.Workers, Timeline: t, Streams: s, Group: g, Hits: j.Hits}
+			r := &redraw.Report{Rule: id, DP: "DP1", Scope: reseed.Workers, Timeline: t, Streams: s, Group: g, Hits: j.Hits}
 			findings = append(findings, r.Finding(text(g, j.Hits)))
 		}
 		findings = append(findings, twins(s, g)...)
@@ -40,21 +43,21 @@ func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.F
 }
 
 // compare the workers of each pass with each other.
-func compare(g *duplicate.Group) duplicate.Judged {
-	j := duplicate.Judged{Rule: id}
-	var hits duplicate.Hits
-	compared := map[duplicate.Key][]*streams.Draws{}
+func compare(g *redraw.Group) redraw.Outcome {
+	j := redraw.Outcome{Rule: id}
+	var hits redraw.Hits
+	compared := map[redraw.Key][]*draws.Draws{}
 	alone := 0
 	most := 0
 	for _, l := range g.Loaders {
 		for _, pass := range l.Passes {
 			most = max(most, len(pass.Workers))
 		}
-		for _, draws := range duplicate.ByPass(g.Draws[l]) {
-			for key, draws := range duplicate.BySlot(draws) {
-				var all, rare streams.Cover
+		for _, drawn := range redraw.ByPass(g.Draws[l]) {
+			for key, drawn := range redraw.BySlot(drawn) {
+				var all, rare draws.IntervalSet
 				data := 0
-				for _, d := range draws {
+				for _, d := range drawn {
 					if !d.Data() {
 						hits.Add(rare.Add(d), note)
 						continue
@@ -84,7 +87,7 @@ func compare(g *duplicate.Group) duplicate.Judged {
 }
 
 // certainty that it is a bug when two workers drew the same.
-func certainty(a, b *streams.Draws) finding.Certainty {
+func certainty(a, b *draws.Draws) finding.Certainty {
 	switch {
 	case a.Worker == b.Worker:
 		return 0 // seeded again in between; not what this rule is about
@@ -99,35 +102,35 @@ func certainty(a, b *streams.Draws) finding.Certainty {
 }
 
 // note: draws in a few fetches only, retries or a cache.
-func note(a, b *streams.Draws) finding.Certainty {
+func note(a, b *draws.Draws) finding.Certainty {
 	if a.Worker == b.Worker || a.Drew == 0 || b.Drew == 0 || a.Reseeded > 0 || b.Reseeded > 0 {
 		return 0
 	}
 	return finding.Note
 }
 
-func text(g *duplicate.Group, hits []*duplicate.Hit) duplicate.Text {
+func text(g *redraw.Group, hits []*redraw.Hit) redraw.Text {
 	involved, all, passes, allPasses := spread(g, hits)
-	names := duplicate.Names(hits)
-	title := fmt.Sprintf("%s draw the same random numbers from %s", duplicate.Upper(duplicate.Of(involved, all, "worker")), names)
+	names := redraw.Names(hits)
+	title := fmt.Sprintf("%s draw the same random numbers from %s", words.Upper(words.Of(involved, all, "worker")), names)
 	if allPasses > 1 {
-		title += ", in " + duplicate.Of(passes, allPasses, "pass")
+		title += ", in " + words.Of(passes, allPasses, "pass")
 	}
-	if ranks := duplicate.RanksOf(hits); len(ranks) > 1 {
-		title += ", on " + duplicate.Ints("rank", ranks)
+	if ranks := redraw.RanksOf(hits); len(ranks) > 1 {
+		title += ", on " + words.Ints("rank", ranks)
 	}
-	total := duplicate.Totals(hits)
+	total := redraw.Totals(hits)
 	p := hits[0].Pairs[0]
-	return duplicate.Text{
+	return redraw.Text{
 		Title: title,
 		Cost: fmt.Sprintf("%d of %d workers drew the same %s numbers in %d of %d passes: %s", involved, all,
-			duplicate.Outputs(hits[0], p.Words), passes, allPasses, total.Variety()),
+			redraw.Outputs(hits[0], p.Words), passes, allPasses, total.Variety()),
 		Why:       why(g.Loaders[0], hits),
 		NotABugIf: "you want the k-th sample of each worker to be augmented alike" + ordering(hits) + ".",
 	}
 }
 
-func ordering(hits []*duplicate.Hit) string {
+func ordering(hits []*redraw.Hit) string {
 	if hits[0].Certainty == finding.Likely {
 		return ", or what is drawn decides which samples this IterableDataset yields (a shuffle on which all workers must agree)"
 	}
@@ -135,7 +138,7 @@ func ordering(hits []*duplicate.Hit) string {
 }
 
 // spread counts the workers and passes of the hits: of the pass with the most.
-func spread(g *duplicate.Group, hits []*duplicate.Hit) (workers, of, passes, allPasses int) {
+func spread(g *redraw.Group, hits []*redraw.Hit) (workers, of, passes, allPasses int) {
 	seen := map[*timeline.Pass]map[int]bool{}
 	for _, h := range hits {
 		for _, p := range h.Pairs {
@@ -169,7 +172,7 @@ func spread(g *duplicate.Group, hits []*duplicate.Hit) (workers, of, passes, all
 }
 
 // why the workers are alike.
-func why(l *timeline.Loader, hits []*duplicate.Hit) []string {
+func why(l *timeline.Loader, hits []*redraw.Hit) []string {
 	objects, globals := false, false
 	for _, h := range hits {
 		if h.Slot.Role == "global" {
@@ -184,7 +187,7 @@ func why(l *timeline.Loader, hits []*duplicate.Hit) []string {
 	}
 	if init := l.First().WorkerInit; globals && init != "" {
 		out = append(out, "PyTorch seeds this generator differently in each worker; after worker_init_fn ("+init+") it was the same in several.")
-	} else if globals && duplicate.OldTorch(l.Process.Torch) && strings.Contains(duplicate.Names(hits), "np.random") {
+	} else if globals && redraw.OldTorch(l.Process.Torch) && strings.Contains(redraw.Names(hits), "np.random") {
 		out = append(out, "PyTorch before 1.9 (here "+l.Process.Torch+") does not seed NumPy in its workers: they inherit the state of the main process.")
 	}
 	return out

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dptrace/dptrace/analyze/words"
+
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
-	"github.com/dptrace/dptrace/analyze/duplicate"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/orders"
 	"github.com/dptrace/dptrace/analyze/timeline"
@@ -16,17 +18,17 @@ import (
 
 // Rule is the rule.
 var Rule = detect.Rule{
-	ID:    id,
-	DP:    "DP14",
-	Title: "A sampler is never told the epoch and replays one order",
-	Facts: orders.Facts,
-	Judge: judge,
+	ID:      id,
+	DP:      "DP14",
+	Title:   "A sampler is never told the epoch and replays one order",
+	Sources: []collect.Any{orders.Source},
+	Judge:   detect.Adapt(judge),
 }
 
 const id = "sampler-no-set-epoch"
 
-func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	for _, g := range facts.(*orders.Orders).Groups(t) {
+func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
+	for _, g := range collect.Of(e, orders.Source).Groups(t) {
 		j := &judged{t: t, group: g}
 		j.judge()
 		if j.certainty != 0 {
@@ -169,5 +171,5 @@ func (j *judged) excuse() string {
 	if len(ifs) == 0 {
 		ifs = append(ifs, "the pass that was broken off was repeated on purpose")
 	}
-	return duplicate.List(ifs) + "."
+	return words.List(ifs) + "."
 }

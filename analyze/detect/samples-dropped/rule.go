@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dptrace/dptrace/analyze/contents"
+	"github.com/dptrace/dptrace/analyze/words"
+
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/deliveries"
 	"github.com/dptrace/dptrace/analyze/detect"
-	"github.com/dptrace/dptrace/analyze/duplicate"
+	"github.com/dptrace/dptrace/analyze/evidence/values"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
@@ -18,24 +20,21 @@ import (
 
 // Rule is the rule.
 var Rule = detect.Rule{
-	ID:    id,
-	Title: "drop_last drops samples in every worker",
-	Facts: facts,
-	Judge: judge,
+	ID:      id,
+	Title:   "drop_last drops samples in every worker",
+	Sources: []collect.Any{values.Source, deliveries.Source},
+	Judge:   detect.Adapt(judge),
 }
 
 const id = "samples-dropped"
-
-var facts = detect.Join(contents.Facts, deliveries.Facts)
 
 var tables = append(slices.Clone(deliveries.Tables), "leftover")
 
 // thousandth of a pass is what may be dropped before it is more than a note.
 const thousandth = 1000
 
-func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	all := facts.(detect.Joined)
-	c, d := all[0].(*contents.Contents), all[1].(*deliveries.Deliveries)
+func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
+	c, d := collect.Of(e, values.Source), collect.Of(e, deliveries.Source)
 	left, fetched := c.Leftovers(t), d.Fetches(t)
 	for _, g := range deliveries.Groups(t) {
 		v := &verdict{Timeline: t, group: g, c: c, left: left, fetched: fetched}
@@ -52,7 +51,7 @@ func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.F
 type lost struct {
 	pass    *timeline.Pass
 	object  *traces.Loader
-	workers []*timeline.Worker // that dropped any
+	workers []*timeline.WorkerPass // that dropped any
 	dropped int
 	got     int // samples that were fetched
 	sampler int // samples that a distributed sampler leaves out
@@ -66,9 +65,9 @@ func (l *lost) batches() int { return l.dropped / int(l.object.BatchSize) }
 type verdict struct {
 	*timeline.Timeline
 	group   *deliveries.Group
-	c       *contents.Contents
-	left    map[*timeline.Worker]contents.Leftover
-	fetched map[*timeline.Worker]*deliveries.Fetched
+	c       *values.Contents
+	left    map[*timeline.WorkerPass]values.Leftover
+	fetched map[*timeline.WorkerPass]*deliveries.Fetched
 
 	worst   *lost
 	losing  int  // passes that lost as surely
@@ -81,7 +80,7 @@ type verdict struct {
 func (v *verdict) look() {
 	for _, l := range v.group.Loaders {
 		for _, p := range l.Passes {
-			o := p.Made()
+			o := p.DataLoader()
 			switch {
 			case !p.Exhausted:
 				continue
@@ -91,7 +90,7 @@ func (v *verdict) look() {
 				v.keeps = true
 			case !o.Iterable:
 				v.sampled = true
-			case !contents.Recorded(o):
+			case !values.Recorded(o):
 				v.unknown = true
 			default:
 				v.pass(p, o)
@@ -142,7 +141,7 @@ func (v *verdict) check() finding.Check {
 	gap := v.group.Gap(v.Timeline, tables)
 	switch {
 	case v.worst != nil && v.worst.sure > finding.Note:
-		c.Status, c.Reason = finding.Found, fmt.Sprintf("%s dropped in pass %d", finding.Count(v.worst.dropped, "sample"), v.worst.pass.Number)
+		c.Status, c.Reason = finding.Found, fmt.Sprintf("%s dropped in pass %d", words.Count(v.worst.dropped, "sample"), v.worst.pass.Number)
 	case gap != "":
 		c.Reason = gap
 	case v.unknown:
@@ -156,7 +155,7 @@ func (v *verdict) check() finding.Check {
 	case v.keeps:
 		c.Status, c.Reason = finding.Clean, "drop_last is not set"
 	default:
-		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s, no worker dropped any sample", finding.Count(v.judged, "pass"))
+		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s, no worker dropped any sample", words.Count(v.judged, "pass"))
 	}
 	return c
 }
@@ -181,11 +180,11 @@ func (v *verdict) finding() finding.Finding {
 		}
 	}
 	f.Title = fmt.Sprintf("drop_last drops %d of %d samples in pass %d, in %s of its own each", w.dropped, w.dropped+w.got, w.pass.Number, batchIn(w))
-	f.Evidence = []finding.Evidence{{Refs: refs, Text: fmt.Sprintf("In pass %d the dataset had come to its end with samples that made no batch of %d: %s. They were dropped.", w.pass.Number, w.object.BatchSize, duplicate.List(counts))}}
+	f.Evidence = []finding.Evidence{{Refs: refs, Text: fmt.Sprintf("In pass %d the dataset had come to its end with samples that made no batch of %d: %s. They were dropped.", w.pass.Number, w.object.BatchSize, words.List(counts))}}
 	if w.sure > finding.Note {
-		f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("Together these are %s of %d and %d more samples.", finding.Count(w.batches(), "batch"), w.object.BatchSize, w.dropped%int(w.object.BatchSize))})
+		f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("Together these are %s of %d and %d more samples.", words.Count(w.batches(), "batch"), w.object.BatchSize, w.dropped%int(w.object.BatchSize))})
 	}
-	f.Cost = fmt.Sprintf("%s (%.1f %% of the pass) that were read and never delivered, in %s", finding.Count(w.dropped, "sample"), 100*float64(w.dropped)/float64(w.dropped+w.got), finding.Count(v.losing, "pass"))
+	f.Cost = fmt.Sprintf("%s (%.1f %% of the pass) that were read and never delivered, in %s", words.Count(w.dropped, "sample"), 100*float64(w.dropped)/float64(w.dropped+w.got), words.Count(v.losing, "pass"))
 	f.Fix = v.fix()
 	f.NotABugIf = "the samples at the end of each worker's share are not wanted."
 	return f
@@ -213,10 +212,10 @@ DataLoader(..., num_workers=1, drop_last=True)`, w.pass.Loader.At(), w.object.Ba
 func (v *verdict) sampler(f *finding.Finding) {
 	w := v.worst
 	o := w.object
-	f.Title = fmt.Sprintf("The sampler leaves out %d of %s samples in each pass, to give %d ranks as many each", w.sampler, duplicate.Number(o.Length), o.SamplerReplicas)
+	f.Title = fmt.Sprintf("The sampler leaves out %d of %s samples in each pass, to give %d ranks as many each", w.sampler, words.Number(o.Length), o.SamplerReplicas)
 	f.Evidence = []finding.Evidence{{Refs: []finding.Ref{{Part: w.pass.Loader.Process.Part.Name, Table: "loader", Seq: o.Seq}},
-		Text: fmt.Sprintf("%s deals out %s samples; the dataset has %s.", o.Sampler, duplicate.Number(o.SamplerTotal), duplicate.Number(o.Length))}}
-	f.Cost = fmt.Sprintf("%s a pass, others in each pass if it shuffles", finding.Count(w.sampler, "sample"))
+		Text: fmt.Sprintf("%s deals out %s samples; the dataset has %s.", o.Sampler, words.Number(o.SamplerTotal), words.Number(o.Length))}}
+	f.Cost = fmt.Sprintf("%s a pass, others in each pass if it shuffles", words.Count(w.sampler, "sample"))
 	f.Fix = fmt.Sprintf("# %s: repeat some samples instead\nDistributedSampler(dataset, drop_last=False)", w.pass.Loader.At())
 	f.NotABugIf = "a few samples less do not matter."
 }

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/dptrace/dptrace/analyze/evidence/samples"
 	"github.com/dptrace/dptrace/analyze/finding"
-	"github.com/dptrace/dptrace/analyze/samples"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
@@ -137,7 +137,7 @@ func (v *verdict) scattered(a, b *timeline.Pass) *samples.Twins {
 	return found.Twins(r, s)
 }
 
-// crossed tells whether the twins are workers of different numbers.
+// crossed reports whether the twins are workers of different numbers.
 func (p *pair) crossed() bool {
 	return p.twins != nil && !p.twins.Scattered && !p.twins.Anywhere && p.twins.A.Worker.Number != p.twins.B.Worker.Number
 }

@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dptrace/dptrace/analyze/duplicate"
+	"github.com/dptrace/dptrace/analyze/words"
+
+	"github.com/dptrace/dptrace/analyze/evidence/samples"
 	"github.com/dptrace/dptrace/analyze/finding"
-	"github.com/dptrace/dptrace/analyze/samples"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
@@ -18,18 +19,18 @@ func (v *verdict) finding() finding.Finding {
 	ranks, passes := v.affected()
 	f.Title = v.title(ranks)
 	if len(v.passes) > 1 {
-		f.Title += ", in " + duplicate.Of(len(passes), len(v.passes), "pass")
+		f.Title += ", in " + words.Of(len(passes), len(v.passes), "pass")
 	}
 	f.Cost = v.cost(ranks)
 	f.Evidence = append(f.Evidence, finding.Evidence{Text: p.text(v.ledger.Scale()), Refs: p.refs()})
-	f.Evidence = append(f.Evidence, finding.Evidence{Text: duplicate.Upper(p.cause) + "."})
+	f.Evidence = append(f.Evidence, finding.Evidence{Text: words.Upper(p.cause) + "."})
 	if v.Relation(p.a.Loader.Process, p.b.Loader.Process) == timeline.DataParallel {
 		f.Evidence = append(f.Evidence, finding.Evidence{Text: "The gradients of these ranks are reduced together (DDP, FSDP or by hand), so their samples make one batch."})
 	} else {
 		f.Evidence = append(f.Evidence, finding.Evidence{Text: "It was not seen that the gradients of these ranks are reduced together, so they may be parts of one model, or trainings of their own."})
 	}
 	if told := v.told(); told != "" {
-		f.Evidence = append(f.Evidence, finding.Evidence{Text: duplicate.Upper(told) + "."})
+		f.Evidence = append(f.Evidence, finding.Evidence{Text: words.Upper(told) + "."})
 	}
 	f.Fix = v.fix(p)
 	f.NotABugIf = "these ranks hold parts of one model and must see the same data (tensor, pipeline or context parallel)."
@@ -56,7 +57,7 @@ func (v *verdict) affected() (ranks, passes []int) {
 }
 
 func (v *verdict) title(ranks []int) string {
-	who := duplicate.Upper(duplicate.Ints("rank", ranks))
+	who := words.Upper(words.Ints("rank", ranks))
 	p := v.worst
 	switch {
 	case p.crossed():
@@ -69,7 +70,7 @@ func (v *verdict) title(ranks []int) string {
 		return fmt.Sprintf("%s read samples that are the same, %d that were looked at", who, p.twins.Equal)
 	case p.inStep():
 		global := v.global(p.overlap)
-		return fmt.Sprintf("%s are given the same samples: of the %s of a step %d are different", who, finding.Count(global, "sample"), effective(p.overlap, global))
+		return fmt.Sprintf("%s are given the same samples: of the %s of a step %d are different", who, words.Count(global, "sample"), effective(p.overlap, global))
 	}
 	return fmt.Sprintf("%s go through the same samples: %s of one rank are another's too", who, v.counted(p))
 }
@@ -85,7 +86,7 @@ func (v *verdict) counted(p *pair) string {
 	if s := p.shared; s != nil {
 		n, of = s.Samples, min(s.A, s.B)
 	}
-	return fmt.Sprintf("%s%s of %s", about, duplicate.Number(int64(n*scale)), duplicate.Number(int64(of*scale)))
+	return fmt.Sprintf("%s%s of %s", about, words.Number(int64(n*scale)), words.Number(int64(of*scale)))
 }
 
 // global is how many samples all ranks are given in one step.
@@ -118,7 +119,7 @@ func (v *verdict) cost(ranks []int) string {
 	case p.inStep():
 		global := v.global(p.overlap)
 		return fmt.Sprintf("effective distinct samples per step: %d of %d, as if there were %s", effective(p.overlap, global), global,
-			finding.Count(max(1, (len(p.overlap.Ranks)*effective(p.overlap, global)+global/2)/max(global, 1)), "rank"))
+			words.Count(max(1, (len(p.overlap.Ranks)*effective(p.overlap, global)+global/2)/max(global, 1)), "rank"))
 	case p.shared != nil && !p.shared.Alike():
 		return "samples that several ranks have count several times in a pass, the others once"
 	}
@@ -128,38 +129,38 @@ func (v *verdict) cost(ranks []int) string {
 func (p *pair) text(scale int) string {
 	a, b := p.a.Loader.Rank(), p.b.Loader.Rank()
 	if t := p.twins; t != nil {
-		what := map[samples.By]string{samples.Whole: "contents, bit by bit", samples.Chunks: "pieces of their contents", samples.Texts: "the texts in them"}[t.By]
+		what := map[samples.Basis]string{samples.Whole: "contents, bit by bit", samples.Chunks: "pieces of their contents", samples.Texts: "the texts in them"}[t.By]
 		switch {
 		case t.Scattered:
 			return fmt.Sprintf("Pass %d: ranks %d and %d read %d samples each. Of %d that were looked at on each %d are in both, bit by bit; %.0f are expected if both read the same, each in an order of its own.",
 				p.a.Number, a, b, t.A.Samples, t.Both, t.Equal, float64(t.A.Looked())*float64(t.B.Looked())/float64(t.A.Samples))
 		case p.crossed():
-			return fmt.Sprintf("Pass %d: %s positions of worker %d of rank %d have the same sample as those of worker %d of rank %d (%s).", p.a.Number, samples.Share(t.Equal, t.Both), t.A.Worker.Number, a, t.B.Worker.Number, b, what)
+			return fmt.Sprintf("Pass %d: %s positions of worker %d of rank %d have the same sample as those of worker %d of rank %d (%s).", p.a.Number, words.Share(t.Equal, t.Both), t.A.Worker.Number, a, t.B.Worker.Number, b, what)
 		case t.Anywhere:
-			return fmt.Sprintf("Pass %d: %s samples of a worker of one rank are among those of the other rank's, %s.", p.a.Number, samples.Share(t.Equal, t.Both), what)
+			return fmt.Sprintf("Pass %d: %s samples of a worker of one rank are among those of the other rank's, %s.", p.a.Number, words.Share(t.Equal, t.Both), what)
 		}
-		return fmt.Sprintf("Pass %d: %s positions of worker %d have the same sample on ranks %d and %d (%s).", p.a.Number, samples.Share(t.Equal, t.Both), t.A.Worker.Number, a, b, what)
+		return fmt.Sprintf("Pass %d: %s positions of worker %d have the same sample on ranks %d and %d (%s).", p.a.Number, words.Share(t.Equal, t.Both), t.A.Worker.Number, a, b, what)
 	}
 	if s := p.shared; s != nil {
-		text := fmt.Sprintf("In all passes rank %d goes through %s samples, rank %d through %s, and %s are on both.", a, duplicate.Number(int64(s.A*scale)), b, duplicate.Number(int64(s.B*scale)), duplicate.Number(int64(s.Samples*scale)))
+		text := fmt.Sprintf("In all passes rank %d goes through %s samples, rank %d through %s, and %s are on both.", a, words.Number(int64(s.A*scale)), b, words.Number(int64(s.B*scale)), words.Number(int64(s.Samples*scale)))
 		if s.Others > 0 {
 			text += fmt.Sprintf(" Index %d of the loader's dataset, for example, is sample %d of the one inside of it on rank %d, and sample %d on rank %d.", s.Example.Index, s.Example.A, a, s.Example.B, b)
 		}
 		return text
 	}
 	if p.list != "" {
-		return fmt.Sprintf("%s has the same %s items on ranks %d and %d, in another order, and each rank goes through all of them in pass %d.", p.list, duplicate.Number(int64(p.of)), a, b, p.a.Number)
+		return fmt.Sprintf("%s has the same %s items on ranks %d and %d, in another order, and each rank goes through all of them in pass %d.", p.list, words.Number(int64(p.of)), a, b, p.a.Number)
 	}
 	c := p.common
 	e := c.Example
 	return fmt.Sprintf("Pass %d: %s samples of rank %d were given to rank %d as well, %d of them in the same step. Sample %d, for example: batch %d on rank %d, batch %d on rank %d.",
-		p.a.Number, samples.Share(c.Samples, p.of), a, b, c.InStep, e.Index, e.BatchA, a, e.BatchB, b)
+		p.a.Number, words.Share(c.Samples, p.of), a, b, c.InStep, e.Index, e.BatchA, a, e.BatchB, b)
 }
 
 // refs are the loaders that were asked.
 func (p *pair) refs() (refs []finding.Ref) {
 	for _, pass := range []*timeline.Pass{p.a, p.b} {
-		refs = append(refs, finding.Ref{Part: pass.Loader.Process.Part.Name, Table: "loader", Seq: pass.Made().Seq})
+		refs = append(refs, finding.Ref{Part: pass.Loader.Process.Part.Name, Table: "loader", Seq: pass.DataLoader().Seq})
 	}
 	return refs
 }
@@ -169,7 +170,7 @@ func (p *pair) short(v *verdict) string {
 		return fmt.Sprintf("ranks %d and %d, pass %d: %d samples in both, of %d that were looked at on each", p.a.Loader.Rank(), p.b.Loader.Rank(), p.a.Number, p.twins.Equal, p.twins.Both)
 	}
 	if p.twins != nil {
-		return fmt.Sprintf("ranks %d and %d, pass %d: %s samples that were compared are the same", p.a.Loader.Rank(), p.b.Loader.Rank(), p.a.Number, samples.Share(p.twins.Equal, p.twins.Both))
+		return fmt.Sprintf("ranks %d and %d, pass %d: %s samples that were compared are the same", p.a.Loader.Rank(), p.b.Loader.Rank(), p.a.Number, words.Share(p.twins.Equal, p.twins.Both))
 	}
 	return fmt.Sprintf("ranks %d and %d, pass %d: %s samples in common", p.a.Loader.Rank(), p.b.Loader.Rank(), p.a.Number, v.counted(p))
 }

@@ -6,13 +6,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dptrace/dptrace/analyze/samples"
+	"github.com/dptrace/dptrace/analyze/evidence/samples"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
 )
 
 func (v *verdict) fix(p *pair) string {
-	at, o := v.ranks[0].At(), p.a.Made()
+	at, o := v.ranks[0].At(), p.a.DataLoader()
 	if p.shared == nil && p.list == "" {
 		if prepared := v.prepared(); prepared != "" {
 			return fmt.Sprintf("# %s: have accelerate deal it out to the ranks, as the loader of %s\nloader = accelerator.prepare(loader)", at, prepared)
@@ -66,7 +66,7 @@ parts = torch.utils.data.random_split(dataset, lengths, generator=torch.Generato
 sampler = torch.utils.data.DistributedSampler(train, shuffle=True)
 loader = %s
 for epoch in range(epochs):
-    sampler.set_epoch(epoch)`, at, divide, strings.Replace(loader(p.a.Made()), "dataset", "train", 1))
+    sampler.set_epoch(epoch)`, at, divide, strings.Replace(loader(p.a.DataLoader()), "dataset", "train", 1))
 }
 
 // prepared is a place where the program has a loader that accelerate deals out
@@ -85,7 +85,7 @@ func (v *verdict) prepared() string {
 // share is how an IterableDataset gives each rank its own part: of a library,
 // by what the library has for it.
 func (v *verdict) share(p *pair) string {
-	at, class := v.ranks[0].At(), p.a.Made().DatasetClass
+	at, class := v.ranks[0].At(), p.a.DataLoader().DatasetClass
 	order := ""
 	if p.twins.Scattered || p.twins.Anywhere {
 		order = "; before that, one order on all ranks: a shuffle by one seed (and the epoch), not by the rank"
@@ -118,7 +118,7 @@ for sample in itertools.islice(samples, shard, None, shards):  # samples: %s
     yield sample`, at, samples.ClassName(class), order, what)
 }
 
-// divided tells whether the workers of a rank read different samples.
+// divided reports whether the workers of a rank read different samples.
 func (v *verdict) divided(pass *timeline.Pass) bool {
 	for i, w := range pass.Workers {
 		r := v.ledger.Read(w)

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"fmt"
 
+	"github.com/dptrace/dptrace/analyze/evidence/samples"
 	"github.com/dptrace/dptrace/analyze/finding"
-	"github.com/dptrace/dptrace/analyze/samples"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
@@ -17,7 +17,7 @@ func (v *verdict) members() *samples.Members {
 	return v.taken
 }
 
-// lists tells whether two ranks go through different lists of one dataset: each
+// lists reports whether two ranks go through different lists of one dataset: each
 // has a Subset of its own, say. It is nil where these two were not compared, and
 // others that go through different lists were.
 func (v *verdict) lists(a, b *samples.Pass) (shared *samples.Shared, differ bool) {
@@ -33,7 +33,7 @@ func (v *verdict) lists(a, b *samples.Pass) (shared *samples.Shared, differ bool
 	return nil, differ
 }
 
-// part tells whether two ranks have a part in common of what each goes through,
+// part reports whether two ranks have a part in common of what each goes through,
 // in orders of their own, although each came to the end: the indices were chosen
 // before they were shuffled, or are a part that is drawn anew in each pass.
 func (v *verdict) part(p *pair, a, b *samples.Pass) bool {
@@ -44,10 +44,10 @@ func (v *verdict) part(p *pair, a, b *samples.Pass) bool {
 	return s != nil && !s.Alike() && p.a.Exhausted && p.b.Exhausted && !v.almost(p, s)
 }
 
-// almost tells whether two ranks go through the same samples in each pass, but for
+// almost reports whether two ranks go through the same samples in each pass, but for
 // what drop_last dropped.
 func (v *verdict) almost(p *pair, s *samples.Shared) bool {
-	dropped := max(int(p.a.Made().BatchSize), int(p.b.Made().BatchSize), 1) / v.ledger.Scale()
+	dropped := max(int(p.a.DataLoader().BatchSize), int(p.b.DataLoader().BatchSize), 1) / v.ledger.Scale()
 	return s.Still && s.Samples+2*dropped >= max(s.A, s.B)
 }
 
@@ -57,15 +57,15 @@ func (v *verdict) almost(p *pair, s *samples.Shared) bool {
 // in common as chance makes it. What is given to several ranks on purpose (rare
 // classes, windows that overlap) is another number.
 func (v *verdict) unlike(p *pair, s *samples.Shared, relation timeline.Relation, same samples.Sameness) {
-	if s == nil || s.Samples*v.ledger.Scale() <= len(p.overlap.Ranks)*max(int(p.a.Made().BatchSize), 1) {
+	if s == nil || s.Samples*v.ledger.Scale() <= len(p.overlap.Ranks)*max(int(p.a.DataLoader().BatchSize), 1) {
 		return
 	}
 	p.shared = s
-	o := p.a.Made()
+	o := p.a.DataLoader()
 	name := samples.SamplerName(o)
 	switch contract := samples.ContractOf(o); {
-	case contract != samples.ContractOf(p.b.Made()), contract == samples.Custom, contract == samples.Replacing, contract == samples.Repeating:
-		why, _, _ := promise(p, o, p.b.Made())
+	case contract != samples.ContractOf(p.b.DataLoader()), contract == samples.Custom, contract == samples.Replacing, contract == samples.Repeating:
+		why, _, _ := promise(p, o, p.b.DataLoader())
 		v.excuses[why] = true
 		return
 	case contract == samples.Distributed:
@@ -91,7 +91,7 @@ func (v *verdict) unlike(p *pair, s *samples.Shared, relation timeline.Relation,
 	}
 }
 
-// drawn tells whether the ranks have drawn their parts once, each by itself, and
+// drawn reports whether the ranks have drawn their parts once, each by itself, and
 // large enough for all there is to be in them. Parts that are drawn anew in each
 // pass are as good as draws with replacement.
 func (v *verdict) drawn(s *samples.Shared) bool {
@@ -102,11 +102,11 @@ func (v *verdict) drawn(s *samples.Shared) bool {
 	return 10*len(v.ranks)*min(s.A, s.B) >= 9*s.Length
 }
 
-// reordered tells whether two ranks go through all of their datasets, and these
+// reordered reports whether two ranks go through all of their datasets, and these
 // are read from lists with the same items in another order: then it is the same
 // samples, whatever their indices are.
 func (v *verdict) reordered(p *pair) bool {
-	if p.common == nil || samples.ContractOf(p.a.Made()) != samples.EachItsOwn || !p.a.Exhausted || !p.b.Exhausted || v.ledger.Scale() > 1 {
+	if p.common == nil || samples.ContractOf(p.a.DataLoader()) != samples.EachItsOwn || !p.a.Exhausted || !p.b.Exhausted || v.ledger.Scale() > 1 {
 		return false
 	}
 	for _, x := range v.held.Containers(p.a.Loader) {

@@ -3,8 +3,8 @@ package sharedranks
 import (
 	"fmt"
 
+	"github.com/dptrace/dptrace/analyze/evidence/samples"
 	"github.com/dptrace/dptrace/analyze/finding"
-	"github.com/dptrace/dptrace/analyze/samples"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -56,13 +56,13 @@ func dealt(p *pair, a, b *traces.Loader) (why, cause string, sure finding.Certai
 	return "shares of a DistributedSampler have samples in common: the ranks are at different epochs, or have different lengths", "", 0
 }
 
-// inStep tells whether most of what the ranks have in common came in the same
+// inStep reports whether most of what the ranks have in common came in the same
 // step.
 func (p *pair) inStep() bool {
 	return p.common != nil && p.shared == nil && p.list == "" && 2*p.common.InStep >= p.common.Samples
 }
 
-// identical tells whether two ranks were given one sequence that has each
+// identical reports whether two ranks were given one sequence that has each
 // sample once.
 func (p *pair) identical() bool {
 	c := p.common

@@ -6,20 +6,24 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dptrace/dptrace/analyze/contents"
+	"github.com/dptrace/dptrace/analyze/words"
+
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/evidence/samples"
+	"github.com/dptrace/dptrace/analyze/evidence/values"
 	"github.com/dptrace/dptrace/analyze/finding"
-	"github.com/dptrace/dptrace/analyze/samples"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
 // Rule is the rule.
 var Rule = detect.Rule{
-	ID:    id,
-	DP:    dp,
-	Title: "Ranks are given the same samples",
-	Facts: detect.Join(samples.Facts, contents.Facts),
-	Judge: judge,
+	ID:       id,
+	DP:       dp,
+	Title:    "Ranks are given the same samples",
+	Sources:  []collect.Any{samples.Source, values.Source},
+	Explains: []detect.Explained{{Rule: "rng-duplicate-ranks", Why: "the ranks are given the same samples"}},
+	Judge:    detect.Adapt(judge),
 }
 
 const (
@@ -27,9 +31,8 @@ const (
 	dp = "DP2"
 )
 
-func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	joined := facts.(detect.Joined)
-	ledger, held := joined[0].(*samples.Ledger).Judged(t), joined[1].(*contents.Contents)
+func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
+	ledger, held := collect.Of(e, samples.Source), collect.Of(e, values.Source)
 	for _, ranks := range t.ByLoader() {
 		v := &verdict{Timeline: t, ledger: ledger, held: held, ranks: ranks, compared: map[[2]int]bool{}, passes: map[int]bool{}, excuses: map[string]bool{}}
 		if slices.ContainsFunc(ranks, (*timeline.Loader).Iterable) {
@@ -49,8 +52,8 @@ func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.F
 // verdict on one loader.
 type verdict struct {
 	*timeline.Timeline
-	ledger *samples.Judged
-	held   *contents.Contents
+	ledger *samples.Attribution
+	held   *values.Contents
 	ranks  timeline.Ranks
 	taken  *samples.Members // what the ranks take: computed where it is asked for
 
@@ -134,7 +137,7 @@ func (v *verdict) pair(o *samples.Overlap, i, k int) {
 	}
 }
 
-// padding tells whether what two ranks have in common is no more than what a
+// padding reports whether what two ranks have in common is no more than what a
 // distributed sampler or an even batch sampler repeats, to have as many on each
 // rank: at most a batch for each rank, where a pass ends or begins.
 func (v *verdict) padding(p *pair) bool {
@@ -142,7 +145,7 @@ func (v *verdict) padding(p *pair) bool {
 	batch := 1
 	for _, pass := range []*timeline.Pass{p.a, p.b} {
 		if pass.Delivered > 0 {
-			batch = max(batch, int(pass.Made().BatchSize), (v.ledger.Scale()*p.of+pass.Delivered-1)/pass.Delivered)
+			batch = max(batch, int(pass.DataLoader().BatchSize), (v.ledger.Scale()*p.of+pass.Delivered-1)/pass.Delivered)
 		}
 	}
 	if common > batch*len(p.overlap.Ranks) {
@@ -203,11 +206,11 @@ func (v *verdict) check() finding.Check {
 	case len(v.compared) == 0:
 		c.Reason = "no pass whose samples are known on two ranks"
 	case v.random:
-		c.Reason = v.ledger.Unlike(v.ranks[0])
+		c.Reason = v.ledger.WhyNotFixed(v.ranks[0])
 	case v.blind:
 		c.Reason = "too few samples were looked at to exclude that ranks read the same ones, each in an order of its own: dptrace record --digest full looks at all"
 	default:
-		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s of ranks in %s: other samples on each", finding.Count(len(v.compared), "pair"), finding.Count(len(v.passes), "pass"))
+		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s of ranks in %s: other samples on each", words.Count(len(v.compared), "pair"), words.Count(len(v.passes), "pass"))
 		if told := v.told(); told != "" {
 			c.Reason += "; " + told
 		}
@@ -218,9 +221,9 @@ func (v *verdict) check() finding.Check {
 // told says which samples were left out.
 func (v *verdict) told() string {
 	if v.ranks[0].Iterable() {
-		return v.ledger.ToldContents()
+		return v.ledger.ContentsSamplingNote()
 	}
-	return v.ledger.Told()
+	return v.ledger.SamplingNote()
 }
 
 func (v *verdict) only(excuse string) bool { return len(v.excuses) == 1 && v.excuses[excuse] }

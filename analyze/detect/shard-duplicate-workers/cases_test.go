@@ -132,7 +132,7 @@ func TestCases(t *testing.T) {
 				c.more(run)
 			}
 			run.Seal()
-			r, err := analyze.Run(run.Open(t))
+			r, err := analyze.Run(run.Open(t), analyze.Rules)
 			if err != nil {
 				t.Fatal(err)
 			}

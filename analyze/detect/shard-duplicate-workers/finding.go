@@ -6,9 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dptrace/dptrace/analyze/duplicate"
+	"github.com/dptrace/dptrace/analyze/words"
+
+	"github.com/dptrace/dptrace/analyze/evidence/samples"
 	"github.com/dptrace/dptrace/analyze/finding"
-	"github.com/dptrace/dptrace/analyze/samples"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
@@ -26,16 +27,16 @@ func (v *verdict) finding() finding.Finding {
 	all := len(workers) == delivering(v, s.pass)
 	switch {
 	case t.Every() && all:
-		f.Title = fmt.Sprintf("Every sample is delivered %d times: %s read all of %s", len(workers), duplicate.Of(len(workers), len(workers), "worker"), class)
+		f.Title = fmt.Sprintf("Every sample is delivered %d times: %s read all of %s", len(workers), words.Of(len(workers), len(workers), "worker"), class)
 		f.Cost = fmt.Sprintf("%s; %d workers do the work of one, an epoch is %d times as long as the data, and each sample counts %d times in it", s.counts(len(workers)), len(workers), len(workers), len(workers))
 	case t.Scattered:
-		f.Title = fmt.Sprintf("%s read the same samples of %s, each in an order of its own", duplicate.Upper(duplicate.Of(delivering(v, s.pass), delivering(v, s.pass), "worker")), class)
+		f.Title = fmt.Sprintf("%s read the same samples of %s, each in an order of its own", words.Upper(words.Of(delivering(v, s.pass), delivering(v, s.pass), "worker")), class)
 		f.Cost = fmt.Sprintf("by estimate %s, so that each sample counts %d times in an epoch", s.counts(delivering(v, s.pass)), delivering(v, s.pass))
 	case t.Partly:
-		f.Title = fmt.Sprintf("%s read %d samples in a row that are the same, of %s", duplicate.Upper(duplicate.Ints("worker", workers)), t.Equal, class)
+		f.Title = fmt.Sprintf("%s read %d samples in a row that are the same, of %s", words.Upper(words.Ints("worker", workers)), t.Equal, class)
 		f.Cost = fmt.Sprintf("at least %d samples count twice in each epoch", t.Equal)
 	default:
-		f.Title = fmt.Sprintf("%s read the same samples of %s: %s that were compared", duplicate.Upper(duplicate.Ints("worker", workers)), class, samples.Share(t.Equal, t.Both))
+		f.Title = fmt.Sprintf("%s read the same samples of %s: %s that were compared", words.Upper(words.Ints("worker", workers)), class, words.Share(t.Equal, t.Both))
 		f.Cost = fmt.Sprintf("these samples count %d times in each epoch", len(workers))
 	}
 	if passes := v.passes(); passes > 1 {
@@ -51,8 +52,8 @@ func (v *verdict) finding() finding.Finding {
 	if e, ok := v.files(s); ok {
 		f.Evidence = append(f.Evidence, e)
 	}
-	if told := v.ledger.ToldContents(); told != "" {
-		f.Evidence = append(f.Evidence, finding.Evidence{Text: duplicate.Upper(told) + "."})
+	if told := v.ledger.ContentsSamplingNote(); told != "" {
+		f.Evidence = append(f.Evidence, finding.Evidence{Text: words.Upper(told) + "."})
 	}
 	f.Fix = fix(l.At(), l.First().DatasetClass, s.ordered())
 	f.NotABugIf = "each worker is meant to read all of the data, and what it does with them differs (other crops of the same images), or the data themselves hold these samples several times."
@@ -91,7 +92,7 @@ func (s *shared) workers() (numbers []int) {
 func (s *shared) counts(workers int) string {
 	t := s.pairs[0]
 	n := t.A.Samples * workers
-	return fmt.Sprintf("%s samples were delivered, %s of them different", duplicate.Number(int64(n)), duplicate.Number(int64(t.A.Samples)))
+	return fmt.Sprintf("%s samples were delivered, %s of them different", words.Number(int64(n)), words.Number(int64(t.A.Samples)))
 }
 
 func text(t *samples.Twins) string {
@@ -101,16 +102,16 @@ func text(t *samples.Twins) string {
 		where += fmt.Sprintf(" of rank %d", r)
 	}
 	read := fmt.Sprintf("worker %d read %d samples, worker %d %d", a.Number, t.A.Samples, b.Number, t.B.Samples)
-	what := map[samples.By]string{samples.Whole: "in all of their contents, bit by bit", samples.Chunks: "in pieces of their contents", samples.Texts: "in the texts in them"}[t.By]
+	what := map[samples.Basis]string{samples.Whole: "in all of their contents, bit by bit", samples.Chunks: "in pieces of their contents", samples.Texts: "in the texts in them"}[t.By]
 	switch {
 	case t.Partly:
 		return fmt.Sprintf("%s: %s. %d in a row are equal %s: from position %d of worker %d, and %d of worker %d.", where, read, t.Equal, what, t.First, a.Number, t.FirstOfB, b.Number)
 	case t.Scattered:
 		return fmt.Sprintf("%s: %s. Of those that were looked at %d are in both, equal %s.", where, read, t.Equal, what)
 	case t.Anywhere:
-		return fmt.Sprintf("%s: %s. %s samples of worker %d are among those of worker %d, equal %s.", where, read, samples.Share(t.Equal, t.Both), a.Number, b.Number, what)
+		return fmt.Sprintf("%s: %s. %s samples of worker %d are among those of worker %d, equal %s.", where, read, words.Share(t.Equal, t.Both), a.Number, b.Number, what)
 	}
-	return fmt.Sprintf("%s: %s. At %s positions that were compared they are equal %s.", where, read, samples.Share(t.Equal, t.Both), what)
+	return fmt.Sprintf("%s: %s. At %s positions that were compared they are equal %s.", where, read, words.Share(t.Equal, t.Both), what)
 }
 
 func refs(t *samples.Twins) (refs []finding.Ref) {
@@ -136,14 +137,14 @@ func (v *verdict) files(s *shared) (finding.Evidence, bool) {
 	for _, path := range paths {
 		names = append(names, filepath.Base(path))
 	}
-	e := finding.Evidence{Text: fmt.Sprintf("Both of them opened %s: %s.", finding.Count(len(paths), "file"), duplicate.List(names))}
+	e := finding.Evidence{Text: fmt.Sprintf("Both of them opened %s: %s.", words.Count(len(paths), "file"), words.List(names))}
 	for _, seq := range seqs[:min(len(seqs), shownPairs)] {
 		e.Refs = append(e.Refs, finding.Ref{Part: t.A.Worker.Pass.Loader.Process.Part.Name, Table: "opened", Seq: seq})
 	}
 	return e, true
 }
 
-// ordered tells whether all of them read the same in one order.
+// ordered reports whether all of them read the same in one order.
 func (s *shared) ordered() bool {
 	return !slices.ContainsFunc(s.pairs, func(t *samples.Twins) bool {
 		return t.Anywhere || t.Scattered || t.Partly && t.First != t.FirstOfB

@@ -8,19 +8,22 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/dptrace/dptrace/analyze/words"
+
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/evidence/samples"
 	"github.com/dptrace/dptrace/analyze/finding"
-	"github.com/dptrace/dptrace/analyze/samples"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
 // Rule is the rule.
 var Rule = detect.Rule{
-	ID:    id,
-	DP:    dp,
-	Title: "Several workers deliver the same samples",
-	Facts: samples.Facts,
-	Judge: judge,
+	ID:      id,
+	DP:      dp,
+	Title:   "Several workers deliver the same samples",
+	Sources: []collect.Any{samples.Source},
+	Judge:   detect.Adapt(judge),
 }
 
 const (
@@ -28,8 +31,8 @@ const (
 	dp = "DP2"
 )
 
-func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	ledger := facts.(*samples.Ledger).Judged(t)
+func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
+	ledger := collect.Of(e, samples.Source)
 	for _, ranks := range t.ByLoader() {
 		v := &verdict{Timeline: t, ledger: ledger, ranks: ranks}
 		v.look()
@@ -44,7 +47,7 @@ func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.F
 // verdict on one loader.
 type verdict struct {
 	*timeline.Timeline
-	ledger *samples.Judged
+	ledger *samples.Attribution
 	ranks  timeline.Ranks
 
 	found    []*shared
@@ -186,7 +189,7 @@ func (v *verdict) check() finding.Check {
 	iterable := slices.ContainsFunc(v.ranks, (*timeline.Loader).Iterable)
 	switch {
 	case v.worst != nil && v.worst.certainty > finding.Note:
-		c.Status, c.Reason = finding.Found, fmt.Sprintf("the workers of %s read the same samples", finding.Count(len(v.found), "pass"))
+		c.Status, c.Reason = finding.Found, fmt.Sprintf("the workers of %s read the same samples", words.Count(len(v.found), "pass"))
 	case lost != "":
 		c.Reason = lost
 	case !iterable:
@@ -202,12 +205,12 @@ func (v *verdict) check() finding.Check {
 	case v.worst != nil:
 		c.Reason = "workers read some of the same samples: files that are given to several, or are listed several times"
 	case v.compared > 0 && v.random:
-		c.Reason = v.ledger.Unlike(v.ranks[0])
+		c.Reason = v.ledger.WhyNotFixed(v.ranks[0])
 	case v.compared > 0 && v.blind:
 		c.Reason = "too few samples were looked at to exclude that workers read the same ones, each in an order of its own: dptrace record --digest full looks at all"
 	case v.compared > 0 && !v.unseen:
-		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s in %s: other samples in each, of those that were looked at", finding.Count(v.workers, "worker"), finding.Count(v.compared, "pass"))
-		if told := v.ledger.ToldContents(); told != "" {
+		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s in %s: other samples in each, of those that were looked at", words.Count(v.workers, "worker"), words.Count(v.compared, "pass"))
+		if told := v.ledger.ContentsSamplingNote(); told != "" {
 			c.Reason += "; " + told
 		}
 	case v.alone && !v.unseen && v.compared == 0:

@@ -282,7 +282,7 @@ func TestCases(t *testing.T) {
 			run := NewRun(t)
 			c.play(run)
 			run.Seal()
-			r, err := analyze.Run(run.Open(t))
+			r, err := analyze.Run(run.Open(t), analyze.Rules)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,8 +1,8 @@
 package leak
 
 import (
-	"github.com/dptrace/dptrace/analyze/contents"
-	"github.com/dptrace/dptrace/analyze/samples"
+	"github.com/dptrace/dptrace/analyze/evidence/samples"
+	"github.com/dptrace/dptrace/analyze/evidence/values"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
@@ -11,13 +11,13 @@ import (
 const enough = 8
 
 // digests of a pass, by the index in the dataset of its loader.
-type digests map[int64]*contents.Sample
+type digests map[int64]*values.Sample
 
 // compare what was trained on with what is evaluated, at the indices that the
 // evaluations have in common with their training. A dataset that is told whether
 // it trains may give the beginning of a user's history then, and what follows it
 // in an evaluation.
-func compare(t *timeline.Timeline, c *contents.Contents, j *samples.Judged, all []*evaluation) {
+func compare(t *timeline.Timeline, c *values.Contents, j *samples.Attribution, all []*evaluation) {
 	read := map[int]digests{}
 	of := make([][]*evaluation, len(j.Passes)) // of which a pass is the training
 	is := make([][]*evaluation, len(j.Passes)) // that a pass is
@@ -51,7 +51,7 @@ func compare(t *timeline.Timeline, c *contents.Contents, j *samples.Judged, all 
 	if !some {
 		return
 	}
-	evaluated := map[*evaluation]*contents.Sample{} // of one origin
+	evaluated := map[*evaluation]*values.Sample{} // of one origin
 	for _, given := range j.Each() {
 		clear(evaluated)
 		for _, g := range given {
@@ -76,6 +76,6 @@ func compare(t *timeline.Timeline, c *contents.Contents, j *samples.Judged, all 
 	}
 }
 
-// other tells whether the indices that were trained on gave something else than
+// other reports whether the indices that were trained on gave something else than
 // in the evaluation, wherever that was compared.
 func (e *evaluation) other() bool { return e.alike == 0 && e.unlike >= enough }

@@ -3,9 +3,10 @@ package leak
 import (
 	"fmt"
 
-	"github.com/dptrace/dptrace/analyze/duplicate"
+	"github.com/dptrace/dptrace/analyze/words"
+
+	"github.com/dptrace/dptrace/analyze/evidence/samples"
 	"github.com/dptrace/dptrace/analyze/finding"
-	"github.com/dptrace/dptrace/analyze/samples"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
@@ -20,8 +21,8 @@ func (v *verdict) finding() finding.Finding {
 	if v.ledger.Scale() > 1 {
 		about = "about "
 	}
-	f.Title = fmt.Sprintf("%s%s of %s samples that are evaluated have been trained on", about, duplicate.Number(int64(n)), duplicate.Number(int64(of)))
-	f.Title = duplicate.Upper(f.Title)
+	f.Title = fmt.Sprintf("%s%s of %s samples that are evaluated have been trained on", about, words.Number(int64(n)), words.Number(int64(of)))
+	f.Title = words.Upper(f.Title)
 	f.Cost = fmt.Sprintf("%.0f %% of what is evaluated the model has seen: its error there says nothing about new samples", 100*float64(n)/float64(of))
 	x := e.leaked[0]
 	where := v.ledger.Passes[x.trained.Pass]
@@ -33,10 +34,10 @@ func (v *verdict) finding() finding.Finding {
 		finding.Evidence{Text: fmt.Sprintf("Their indices: %s.", e.examples())},
 		finding.Evidence{Text: e.cause(train)})
 	if e.other() {
-		f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("What they contained in training was compared %s times with the evaluation, and was another each time; the fetches draw random numbers.", duplicate.Number(int64(e.unlike)))})
+		f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("What they contained in training was compared %s times with the evaluation, and was another each time; the fetches draw random numbers.", words.Number(int64(e.unlike)))})
 	}
-	if told := v.ledger.Told(); told != "" {
-		f.Evidence = append(f.Evidence, finding.Evidence{Text: duplicate.Upper(told) + "."})
+	if told := v.ledger.SamplingNote(); told != "" {
+		f.Evidence = append(f.Evidence, finding.Evidence{Text: words.Upper(told) + "."})
 	}
 	f.Fix = e.fix(train)
 	f.NotABugIf = "what was trained on is meant to be evaluated too, and this number is not read as an error on new samples."
@@ -86,7 +87,7 @@ func size(p *samples.Pass) string {
 }
 
 // trainer is the pass in which the first of the samples was trained on.
-func (e *evaluation) trainer(j *samples.Judged) *samples.Pass {
+func (e *evaluation) trainer(j *samples.Attribution) *samples.Pass {
 	return j.Passes[e.leaked[0].trained.Pass]
 }
 

@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/dptrace/dptrace/analyze/samples"
+	"github.com/dptrace/dptrace/analyze/evidence/samples"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
@@ -42,7 +42,7 @@ type leaked struct {
 const mostEvaluations = 16
 
 // evaluations of all loaders, with the samples that were trained on before.
-func evaluations(t *timeline.Timeline, j *samples.Judged) []*evaluation {
+func evaluations(t *timeline.Timeline, j *samples.Attribution) []*evaluation {
 	var all []*evaluation
 	numbers := map[*samples.Pass]int{}
 	byProcess := map[*timeline.Process][]*samples.Pass{}
@@ -86,7 +86,7 @@ func evaluations(t *timeline.Timeline, j *samples.Judged) []*evaluation {
 	return all
 }
 
-// across tells whether only other ranks trained on what this one evaluates.
+// across reports whether only other ranks trained on what this one evaluates.
 func (e *evaluation) across() bool {
 	return len(e.leaked) > 0 && !slices.ContainsFunc(e.leaked, func(x leaked) bool { return x.own })
 }
@@ -95,7 +95,7 @@ func (e *evaluation) across() bool {
 // well if that had a share of it like of everything: e^-20 is the chance of none.
 const enoughMissed = 20
 
-// heldBack tells whether the rank that evaluates keeps its samples from its own
+// heldBack reports whether the rank that evaluates keeps its samples from its own
 // training, and only from that: no look at the error in training.
 func (e *evaluation) heldBack() bool {
 	return e.across() && len(e.leaked)*e.own >= enoughMissed*e.trained
@@ -139,7 +139,7 @@ func phaseOf(e *samples.Pass, process *timeline.Process) (block, rest phase) {
 		}
 	}
 	first := firstEvaluation(e.Loader)
-	block = slices.DeleteFunc(block, func(p *timeline.Pass) bool { return p.Made().TsNS > first })
+	block = slices.DeleteFunc(block, func(p *timeline.Pass) bool { return p.DataLoader().TsNS > first })
 	for _, p := range before {
 		if p.Role == timeline.Train && p.SameTraining(last) && !slices.Contains(block, p) {
 			rest = append(rest, p)
@@ -160,17 +160,17 @@ func firstEvaluation(l *timeline.Loader) int64 {
 	return math.MaxInt64
 }
 
-// rehearsal tells whether a pass is that of Lightning before training: its Trainer
+// rehearsal reports whether a pass is that of Lightning before training: its Trainer
 // makes the loader that trains only after it, whatever it brought.
 func rehearsal(p *timeline.Pass) bool {
-	return !p.Stepped() && lightning.MatchString(p.Made().Stack)
+	return !p.Stepped() && lightning.MatchString(p.DataLoader().Stack)
 }
 
 var lightning = regexp.MustCompile(`(?m)-packages/(pytorch_lightning|lightning/pytorch)/loops/([a-z]+/)*evaluation_loop\.py:\d+$`)
 
-// has tells whether a pass is of the phase of an evaluation, in its process or
+// has reports whether a pass is of the phase of an evaluation, in its process or
 // on another rank, and how sure it is that their datasets are one.
-func (ph phase) has(p *timeline.Pass, e *samples.Pass, j *samples.Judged) (bool, samples.Sameness) {
+func (ph phase) has(p *timeline.Pass, e *samples.Pass, j *samples.Attribution) (bool, samples.Sameness) {
 	own := e.Loader.Process
 	if p.Loader.Process == own {
 		return slices.Contains(ph, p), samples.Same
@@ -186,14 +186,14 @@ func (ph phase) has(p *timeline.Pass, e *samples.Pass, j *samples.Judged) (bool,
 	return false, 0
 }
 
-// oneModel tells whether two processes are known to train one model: ranks whose
+// oneModel reports whether two processes are known to train one model: ranks whose
 // gradients are reduced together. Others may be an ensemble, folds, trials, with
 // a split for each.
 func oneModel(t *timeline.Timeline, a, b *timeline.Process) bool {
 	return a == b || t.Relation(a, b) == timeline.DataParallel
 }
 
-// twin tells whether two passes are over two dataset objects of one class and
+// twin reports whether two passes are over two dataset objects of one class and
 // one length.
 func twin(p, q *samples.Pass) bool {
 	a, b := p.Object, q.Object
@@ -201,7 +201,7 @@ func twin(p, q *samples.Pass) bool {
 }
 
 // count what of the evaluations was trained on.
-func count(j *samples.Judged, all []*evaluation, numbers map[*samples.Pass]int) {
+func count(j *samples.Attribution, all []*evaluation, numbers map[*samples.Pass]int) {
 	of := make([][]*evaluation, len(j.Passes))    // of which a pass is, or is the training of
 	after := make([][]*evaluation, len(j.Passes)) // before which it trained
 	for _, e := range all {

@@ -6,29 +6,30 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dptrace/dptrace/analyze/contents"
+	"github.com/dptrace/dptrace/analyze/words"
+
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
-	"github.com/dptrace/dptrace/analyze/duplicate"
+	"github.com/dptrace/dptrace/analyze/evidence/samples"
+	"github.com/dptrace/dptrace/analyze/evidence/values"
 	"github.com/dptrace/dptrace/analyze/finding"
-	"github.com/dptrace/dptrace/analyze/samples"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
 // Rule is the rule.
 var Rule = detect.Rule{
-	ID:    id,
-	Title: "Samples are evaluated that the model was trained on",
-	Facts: detect.Join(samples.Facts, contents.Facts),
-	Judge: judge,
+	ID:      id,
+	Title:   "Samples are evaluated that the model was trained on",
+	Sources: []collect.Any{samples.Source, values.Source},
+	Judge:   detect.Adapt(judge),
 }
 
 const id = "split-leak"
 
-func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	both := facts.(detect.Joined)
-	ledger := both[0].(*samples.Ledger).Judged(t)
+func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
+	ledger := collect.Of(e, samples.Source)
 	all := evaluations(t, ledger)
-	compare(t, both[1].(*contents.Contents), ledger, all)
+	compare(t, collect.Of(e, values.Source), ledger, all)
 	verdicts := map[int]*verdict{}
 	for _, e := range all {
 		n := e.pass.Loader.ID
@@ -55,7 +56,7 @@ func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.F
 // verdict on one loader.
 type verdict struct {
 	*timeline.Timeline
-	ledger *samples.Judged
+	ledger *samples.Attribution
 	ranks  timeline.Ranks
 
 	evals []*evaluation // that have something trained before them
@@ -98,7 +99,7 @@ func (v *verdict) certainty(e *evaluation) finding.Certainty {
 	return finding.Proven
 }
 
-// moved tells whether an index is another sample in the evaluation than in its
+// moved reports whether an index is another sample in the evaluation than in its
 // training, neither of which draws random numbers.
 func (v *verdict) moved(e *evaluation) bool {
 	return e.other() && v.ledger.Fixed(e.pass.Loader) && !slices.ContainsFunc(e.phase, func(p *samples.Pass) bool { return !v.ledger.Fixed(p.Loader) })
@@ -128,7 +129,7 @@ func (v *verdict) check() finding.Check {
 	}
 	switch {
 	case v.worst != nil && v.certainty(v.worst) > finding.Note:
-		c.Status, c.Reason = finding.Found, fmt.Sprintf("%s of pass %d were trained on", samples.Share(len(v.worst.leaked), v.worst.samples), v.worst.pass.Number)
+		c.Status, c.Reason = finding.Found, fmt.Sprintf("%s of pass %d were trained on", words.Share(len(v.worst.leaked), v.worst.samples), v.worst.pass.Number)
 	case gap != "":
 		c.Reason = gap
 	case v.worst != nil && len(v.worst.leaked) == v.worst.samples && v.worst.across():
@@ -147,9 +148,9 @@ func (v *verdict) check() finding.Check {
 	case role != timeline.Eval:
 		c.Reason = "neither training nor an evaluation was seen"
 	case moved != nil:
-		c.Reason = fmt.Sprintf("%s at indices that were trained on, but what is there is another sample: %d that were compared differ", samples.Share(len(moved.leaked), moved.samples), moved.unlike)
+		c.Reason = fmt.Sprintf("%s at indices that were trained on, but what is there is another sample: %d that were compared differ", words.Share(len(moved.leaked), moved.samples), moved.unlike)
 	case left > 0:
-		c.Reason = fmt.Sprintf("the same optimizer trained on %s before, in another fold or in loaders that were made after an evaluation: whether the model was reset is not known", samples.Share(left, of))
+		c.Reason = fmt.Sprintf("the same optimizer trained on %s before, in another fold or in loaders that were made after an evaluation: whether the model was reset is not known", words.Share(left, of))
 	case judged == 0:
 		c.Reason = "no evaluation whose samples are known, after training whose samples are known"
 	case apart:
@@ -159,8 +160,8 @@ func (v *verdict) check() finding.Check {
 	case foreign:
 		c.Reason = "other ranks trained as well: whether they train this model or one of their own is not known"
 	default:
-		c.Status, c.Reason = finding.Clean, fmt.Sprintf("none of %s samples was trained on before, in %s", duplicate.Number(int64(n*v.ledger.Scale())), finding.Count(judged, "evaluation"))
-		if told := v.ledger.Told(); told != "" {
+		c.Status, c.Reason = finding.Clean, fmt.Sprintf("none of %s samples was trained on before, in %s", words.Number(int64(n*v.ledger.Scale())), words.Count(judged, "evaluation"))
+		if told := v.ledger.SamplingNote(); told != "" {
 			if n < manySampled {
 				c.Status = finding.CannotTell
 			}
@@ -174,7 +175,7 @@ func (v *verdict) check() finding.Check {
 // then of a leak of one in a hundred something is seen, but once in 20,000.
 const manySampled = 1000
 
-// evaluated tells whether any loader evaluates.
+// evaluated reports whether any loader evaluates.
 func (v *verdict) evaluated() bool {
 	return slices.ContainsFunc(v.Loaders, func(l *timeline.Loader) bool { return l.Role == timeline.Eval })
 }

@@ -76,7 +76,7 @@ func TestCases(t *testing.T) {
 			run := NewRun(t)
 			run.Process(-1, 0).Keep(c.play)
 			run.Seal()
-			r, err := analyze.Run(run.Open(t))
+			r, err := analyze.Run(run.Open(t), analyze.Rules)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/dptrace/dptrace/analyze/contents"
-	"github.com/dptrace/dptrace/analyze/duplicate"
+	"github.com/dptrace/dptrace/analyze/words"
+
+	"github.com/dptrace/dptrace/analyze/evidence/values"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
@@ -36,7 +37,7 @@ func (v *verdict) finding() finding.Finding {
 	for _, p := range s.passes {
 		batches += p.Delivered
 	}
-	f.Cost = fmt.Sprintf("%s in %s %s with %s = %s", finding.Count(batches, "batch"), finding.Count(len(s.passes), "pass"), made, s.Path, old)
+	f.Cost = fmt.Sprintf("%s in %s %s with %s = %s", words.Count(batches, "batch"), words.Count(len(s.passes), "pass"), made, s.Path, old)
 	f.Fix = s.fix()
 	f.NotABugIf = fmt.Sprintf("%s means nothing to the samples that the workers make.", s.Path)
 	return f
@@ -50,7 +51,7 @@ func (s *stale) values() string {
 			values = append(values, r.Value)
 		}
 	}
-	return duplicate.List(values)
+	return words.List(values)
 }
 
 func (s *stale) evidence() finding.Evidence {
@@ -74,7 +75,7 @@ func (s *stale) evidence() finding.Evidence {
 		ref(&s.workers[i].Attribute)
 	}
 	return finding.Evidence{Refs: refs, Text: fmt.Sprintf("As pass %d began, %s was %s in the training process and in %s. As %s began, it was %s in the training process; no worker had another value than before.",
-		s.first.Number, s.Path, s.Parent[0].Value, duplicate.Ints("worker", numbers), duplicate.Ints("pass", passes), s.values())}
+		s.first.Number, s.Path, s.Parent[0].Value, words.Ints("worker", numbers), words.Ints("pass", passes), s.values())}
 }
 
 // others are further attributes that are stale.
@@ -91,11 +92,11 @@ func (v *verdict) others() (list []finding.Evidence) {
 
 // same tells what came of it: samples that did not change with the value.
 func (v *verdict) same(s *stale) []finding.Evidence {
-	lists := [][]contents.Sample{v.c.Samples(v.Timeline, s.first)}
+	lists := [][]values.Sample{v.c.Samples(v.Timeline, s.first)}
 	for _, p := range s.passes {
 		lists = append(lists, v.c.Samples(v.Timeline, p))
 	}
-	same, other := contents.Again(lists...)
+	same, other := values.CompareByIndex(lists...)
 	if len(same) == 0 || len(other) > 0 {
 		return nil
 	}
@@ -104,7 +105,7 @@ func (v *verdict) same(s *stale) []finding.Evidence {
 	for _, t := range same[:min(len(same), shown/2)] {
 		refs = append(refs, finding.Ref{Part: part, Table: "digest", Seq: t.First.Seq}, finding.Ref{Part: part, Table: "digest", Seq: t.Again.Seq})
 	}
-	return []finding.Evidence{{Refs: refs, Text: fmt.Sprintf("%s that came in pass %d and in a later one, under the same index, were the same bit for bit; none had changed.", duplicate.Upper(finding.Count(len(same), "sample")), s.first.Number)}}
+	return []finding.Evidence{{Refs: refs, Text: fmt.Sprintf("%s that came in pass %d and in a later one, under the same index, were the same bit for bit; none had changed.", words.Upper(words.Count(len(same), "sample")), s.first.Number)}}
 }
 
 // last is the name of an attribute without what it hangs on.

@@ -8,9 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dptrace/dptrace/analyze/contents"
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/deliveries"
 	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/evidence/values"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
@@ -18,10 +19,10 @@ import (
 
 // Rule is the rule.
 var Rule = detect.Rule{
-	ID:    id,
-	Title: "Persistent workers never see a value that the training sets",
-	Facts: contents.Facts,
-	Judge: judge,
+	ID:      id,
+	Title:   "Persistent workers never see a value that the training sets",
+	Sources: []collect.Any{values.Source},
+	Judge:   detect.Adapt(judge),
 }
 
 const id = "stale-worker-state"
@@ -29,9 +30,9 @@ const id = "stale-worker-state"
 // tables whose gaps leave open whether a value changed: only changes are written.
 var tables = []string{"process", "loader", "pass", "worker", "batch_fetch", "attribute"}
 
-func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
+func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
 	for _, g := range deliveries.Groups(t) {
-		v := &verdict{Timeline: t, group: g, c: facts.(*contents.Contents)}
+		v := &verdict{Timeline: t, group: g, c: collect.Of(e, values.Source)}
 		v.look()
 		if len(v.stale) > 0 {
 			findings = append(findings, v.finding())
@@ -43,14 +44,14 @@ func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.F
 
 // stale is an attribute that changed in the training process and in no worker.
 type stale struct {
-	*contents.Scalar
+	*values.Scalar
 	loader  *timeline.Loader
 	object  *traces.Loader
 	first   *timeline.Pass   // that all of the workers began with
 	passes  []*timeline.Pass // that were served with the old value
 	parent  []traces.Attribute
-	workers []contents.Value // their rows of the first pass
-	all     int              // passes that were compared
+	workers []values.Value // their rows of the first pass
+	all     int            // passes that were compared
 	sure    finding.Certainty
 }
 
@@ -58,7 +59,7 @@ type stale struct {
 type verdict struct {
 	*timeline.Timeline
 	group *deliveries.Group
-	c     *contents.Contents
+	c     *values.Contents
 
 	stale     []*stale // the surest first
 	ranks     []int
@@ -81,7 +82,7 @@ func (v *verdict) look() {
 				if v.gap == "" {
 					v.gap = v.Losses(l, tables)
 				}
-			case !contents.Recorded(o):
+			case !values.Recorded(o):
 				v.unknown = true
 			case v.Gap(l, tables) != "":
 				v.gap = v.Gap(l, tables)
@@ -97,7 +98,7 @@ func (v *verdict) look() {
 func (v *verdict) object(l *timeline.Loader, o *traces.Loader) {
 	var passes []*timeline.Pass
 	for _, p := range l.Passes {
-		if p.Object == o.Loader && slices.ContainsFunc(p.Workers, func(w *timeline.Worker) bool { return w.Windows > 0 }) {
+		if p.Object == o.Loader && slices.ContainsFunc(p.Workers, func(w *timeline.WorkerPass) bool { return w.Windows > 0 }) {
 			passes = append(passes, p)
 		}
 	}
@@ -128,7 +129,7 @@ func (v *verdict) object(l *timeline.Loader, o *traces.Loader) {
 	}
 }
 
-// kept tells whether the workers hold the value as they inherited it, and none
+// kept reports whether the workers hold the value as they inherited it, and none
 // has changed it.
 func (s *stale) kept(v *verdict, passes []*timeline.Pass) bool {
 	if len(s.Parent) < 2 || s.Parent[0].Pass > passes[0].Recorded {
@@ -180,9 +181,9 @@ func (s *stale) compare(passes []*timeline.Pass) {
 	}
 }
 
-// served tells whether a worker that held the old value served the pass.
+// served reports whether a worker that held the old value served the pass.
 func (s *stale) served(p *timeline.Pass) bool {
-	return slices.ContainsFunc(p.Workers, func(w *timeline.Worker) bool { return w.Windows > 0 && len(s.Workers[w.Number]) > 0 })
+	return slices.ContainsFunc(p.Workers, func(w *timeline.WorkerPass) bool { return w.Windows > 0 && len(s.Workers[w.Number]) > 0 })
 }
 
 func equal(a, b *traces.Attribute) bool { return a.Value == b.Value && a.Class == b.Class }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
@@ -18,10 +19,11 @@ import (
 // Rule is the rule. It is about a run, not about a loader of it: its findings
 // and its check are of loader 0.
 var Rule = detect.Rule{
-	ID:    id,
-	Title: "A training process crashed and the command exited with 0",
-	Facts: detect.NoFacts,
-	Judge: judge,
+	ID:      id,
+	Title:   "A training process crashed and the command exited with 0",
+	Run:     true,
+	Sources: []collect.Any{timeline.Source},
+	Judge:   detect.Adapt(judge),
 }
 
 const id = "swallowed-crash"
@@ -33,7 +35,7 @@ const importTime = int64(200 * time.Millisecond)
 // tables are those whose gaps may hide a crash.
 var tables = []string{"process", "exit", "exception", "signal"}
 
-func judge(_ detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
+func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
 	var parts []*traces.Part
 	for _, p := range t.Processes {
 		if !slices.Contains(parts, p.Part) {
@@ -129,7 +131,7 @@ func look(t *timeline.Timeline, part *traces.Part) *run {
 	return r
 }
 
-// usesTorch tells whether a process imported torch, by its hook or by what it
+// usesTorch reports whether a process imported torch, by its hook or by what it
 // has mapped. A fork that called exec is no longer what its hook told of.
 func usesTorch(p *timeline.Process) bool {
 	if p.Torch == "" {
@@ -141,7 +143,7 @@ func usesTorch(p *timeline.Process) bool {
 	return p.Kind != "fork" || p.Parent == nil || p.Cmdline == p.Parent.Cmdline || p.Cmdline == "" || spawned(p)
 }
 
-// spawned tells whether multiprocessing started a process in an interpreter of
+// spawned reports whether multiprocessing started a process in an interpreter of
 // its own.
 func spawned(p *timeline.Process) bool {
 	return strings.Contains(p.Cmdline, "--multiprocessing-fork") || strings.Contains(p.Cmdline, "multiprocessing.spawn")

@@ -7,19 +7,8 @@ import (
 	"github.com/dptrace/dptrace/analyze"
 	"github.com/dptrace/dptrace/analyze/detect/detecttest"
 	crash "github.com/dptrace/dptrace/analyze/detect/swallowed-crash"
-	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/traces"
 )
-
-func TestRecorded(t *testing.T) {
-	detecttest.Golden(t, crash.Rule.ID, func(run *traces.Run) ([]finding.Finding, []finding.Check, error) {
-		result, err := analyze.Run(run)
-		if err != nil {
-			return nil, nil, err
-		}
-		return result.Findings, result.Checks, nil
-	})
-}
 
 const second = int64(1e9)
 
@@ -394,7 +383,7 @@ func TestCrashes(t *testing.T) {
 			s := &scene{detecttest.NewRun(t)}
 			s.Meta("tier", c.tier)
 			c.play(s)
-			result, err := analyze.Run(s.Open(t))
+			result, err := analyze.Run(s.Open(t), analyze.Rules)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -60,7 +60,7 @@ func uncaught(p *timeline.Process) *traces.Exception {
 	return nil
 }
 
-// toldToEnd tells whether the process was ended by its parent or theirs, or with
+// toldToEnd reports whether the process was ended by its parent or theirs, or with
 // the command by one signal to all.
 func (r *run) toldToEnd(p *timeline.Process) bool {
 	if f := p.Fatal(); f != nil && timeline.FromAbove(p, f) {
@@ -87,7 +87,7 @@ func (r *run) toldToEnd(p *timeline.Process) bool {
 	return false
 }
 
-// outlived tells whether the process ended after the command: there was nobody
+// outlived reports whether the process ended after the command: there was nobody
 // left to report it.
 func (r *run) outlived(p *timeline.Process) bool {
 	return p.Exit != nil && p.Exit.Source == "kernel" && endedBefore(r.target, p.Exit.TsNS)
@@ -118,7 +118,7 @@ func (r *run) retry(p *timeline.Process) *timeline.Process {
 	return nil
 }
 
-// trained tells whether a process did what trainings do.
+// trained reports whether a process did what trainings do.
 func trained(p *timeline.Process) bool {
 	return len(p.Loaders) > 0 || p.Optimizers > 0 || p.Stepped
 }
@@ -130,7 +130,7 @@ func (r *run) anyTrained() bool {
 	return slices.ContainsFunc(r.torch, trained)
 }
 
-// probe tells whether a process is `python -c`: a question that is asked of an
+// probe reports whether a process is `python -c`: a question that is asked of an
 // installation, whose answer may be no.
 func probe(p *timeline.Process) bool {
 	if spawned(p) {

@@ -7,7 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/dptrace/dptrace/analyze/duplicate"
+	"github.com/dptrace/dptrace/analyze/words"
+
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
@@ -17,7 +18,7 @@ func (v *verdict) finding() finding.Finding {
 	f := v.group.Finding(v.Timeline, id, dp)
 	f.Certainty = s.certainty
 	n := s.pass.Delivered
-	f.Title = fmt.Sprintf("%s out of data after %s of pass %d, rank %d is left alone with more", duplicate.Upper(v.ended()), finding.Count(n, "batch"), s.pass.Number, s.left.Rank())
+	f.Title = fmt.Sprintf("%s out of data after %s of pass %d, rank %d is left alone with more", words.Upper(v.ended()), words.Count(n, "batch"), s.pass.Number, s.left.Rank())
 	f.Cost = fmt.Sprintf("the training stops at step %d; %s", s.left.Process.Steps, v.unused())
 	var counts []string
 	var refs []finding.Ref
@@ -30,9 +31,9 @@ func (v *verdict) finding() finding.Finding {
 		refs = append(refs, finding.Ref{Part: l.Process.Part.Name, Table: "batch_next", Seq: v.d.Of(p).Last})
 		counts = append(counts, fmt.Sprintf("rank %d %d (%s)", l.Rank(), p.Delivered, how))
 	}
-	f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("Batches delivered in pass %d: %s.", s.pass.Number, duplicate.List(counts)), Refs: refs})
+	f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("Batches delivered in pass %d: %s.", s.pass.Number, words.List(counts)), Refs: refs})
 	f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("Optimizer steps in all: rank %d %d, rank %d %d. Rank %d began no other pass; rank %d stopped in pass %d after %s: it %s.",
-		s.ended.Rank(), s.ended.Process.Steps, s.left.Rank(), s.left.Process.Steps, s.ended.Rank(), s.left.Rank(), s.last.Number, finding.Count(s.last.Delivered, "batch"), s.how)})
+		s.ended.Rank(), s.ended.Process.Steps, s.left.Rank(), s.left.Process.Steps, s.ended.Rank(), s.left.Rank(), s.last.Number, words.Count(s.last.Delivered, "batch"), s.how)})
 	if v.Reduced(s.ended.Process, s.left.Process) {
 		f.Evidence = append(f.Evidence, finding.Evidence{Text: "The gradients of these ranks are reduced together (DDP or FSDP): no rank can finish a step alone."})
 	} else {
@@ -57,7 +58,7 @@ func (v *verdict) ended() string {
 	if len(ranks) > 1 {
 		verb = " are"
 	}
-	return duplicate.Ints("rank", ranks) + verb
+	return words.Ints("rank", ranks) + verb
 }
 
 // sameTraining is the ranks that run together with the one that ended, and have
@@ -88,9 +89,9 @@ func (v *verdict) matching(l *timeline.Loader) *timeline.Pass {
 func (v *verdict) unused() string {
 	s := v.worst
 	if n := s.longer.Delivered - s.pass.Delivered; n > 1 || s.longer.Exhausted {
-		return fmt.Sprintf("rank %d had at least %s more than rank %d in pass %d", s.left.Rank(), finding.Count(n, "batch"), s.ended.Rank(), s.pass.Number)
+		return fmt.Sprintf("rank %d had at least %s more than rank %d in pass %d", s.left.Rank(), words.Count(n, "batch"), s.ended.Rank(), s.pass.Number)
 	}
-	return fmt.Sprintf("what rank %d has beyond %s is never used", s.left.Rank(), finding.Count(s.pass.Delivered, "batch"))
+	return fmt.Sprintf("what rank %d has beyond %s is never used", s.left.Rank(), words.Count(s.pass.Delivered, "batch"))
 }
 
 func (v *verdict) fix() string {

@@ -10,6 +10,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dptrace/dptrace/analyze/words"
+
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/deliveries"
 	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/analyze/finding"
@@ -18,11 +21,11 @@ import (
 
 // Rule is the rule.
 var Rule = detect.Rule{
-	ID:    id,
-	DP:    dp,
-	Title: "A rank runs out of data before the others",
-	Facts: deliveries.Facts,
-	Judge: judge,
+	ID:      id,
+	DP:      dp,
+	Title:   "A rank runs out of data before the others",
+	Sources: []collect.Any{deliveries.Source},
+	Judge:   detect.Adapt(judge),
 }
 
 const (
@@ -32,9 +35,9 @@ const (
 
 var tables = []string{"process", "loader", "pass", "batch_next"}
 
-func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
+func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
 	for _, g := range deliveries.Groups(t) {
-		v := &verdict{Timeline: t, group: g, d: facts.(*deliveries.Deliveries), passes: map[*timeline.Loader][]*timeline.Pass{}}
+		v := &verdict{Timeline: t, group: g, d: collect.Of(e, deliveries.Source), passes: map[*timeline.Loader][]*timeline.Pass{}}
 		v.look()
 		if v.worst != nil {
 			findings = append(findings, v.finding())
@@ -129,7 +132,7 @@ func (v *verdict) compare(a, b *timeline.Loader) {
 		}
 		s := &starved{ended: short.Loader, left: long.Loader, pass: short, longer: long, last: v.last(long.Loader)}
 		if v.excuse == "" {
-			v.excuse = fmt.Sprintf("in pass %d rank %d had %s and rank %d %d", short.Number, short.Loader.Rank(), finding.Count(short.Delivered, "batch"), long.Loader.Rank(), long.Delivered)
+			v.excuse = fmt.Sprintf("in pass %d rank %d had %s and rank %d %d", short.Number, short.Loader.Rank(), words.Count(short.Delivered, "batch"), long.Loader.Rank(), long.Delivered)
 		}
 		if s.certainty = v.sure(s); s.certainty > 0 {
 			v.pairs = append(v.pairs, s)
@@ -195,7 +198,7 @@ func (v *verdict) because(why string) {
 	}
 }
 
-// after tells whether a process had another pass (training: that was no
+// after reports whether a process had another pass (training: that was no
 // evaluation) after one had ended.
 func after(p *timeline.Process, end *timeline.Pass, training bool) bool {
 	for _, l := range p.Loaders {
@@ -242,7 +245,7 @@ func (v *verdict) check() finding.Check {
 	role := v.group.Loaders.Role()
 	switch {
 	case v.worst != nil:
-		c.Status, c.Reason = finding.Found, fmt.Sprintf("rank %d ended in pass %d after %s, rank %d had %d", v.worst.ended.Rank(), v.worst.pass.Number, finding.Count(v.worst.pass.Delivered, "batch"),
+		c.Status, c.Reason = finding.Found, fmt.Sprintf("rank %d ended in pass %d after %s, rank %d had %d", v.worst.ended.Rank(), v.worst.pass.Number, words.Count(v.worst.pass.Delivered, "batch"),
 			v.worst.left.Rank(), v.worst.longer.Delivered)
 	case gap != "":
 		c.Reason = gap
@@ -257,7 +260,7 @@ func (v *verdict) check() finding.Check {
 	case v.compared == 0:
 		c.Reason = "one rank"
 	default:
-		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%d ranks, as many batches on each in %s", len(v.ranks), finding.Count(v.compared, "pass"))
+		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%d ranks, as many batches on each in %s", len(v.ranks), words.Count(v.compared, "pass"))
 	}
 	return c
 }

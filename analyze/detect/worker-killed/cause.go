@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dptrace/dptrace/analyze/words"
+
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
@@ -106,14 +108,14 @@ func (o *outcome) oom(d *death) cause {
 		}
 		if k.Kills > 0 && c.kind == hostOom && !(full(host) && !full(&k)) {
 			c.kind, c.where, c.limit = cgroupOom, "control group "+k.Before.Path, k.Before.Limit
-			c.short = fmt.Sprintf("the out-of-memory killer chose it, %s may use %s", c.where, finding.Bytes(c.limit))
-			c.say("The out-of-memory counter of %s rose from %d to %d; its limit is %s.", c.where, k.Before.OomKills, k.After.OomKills, finding.Bytes(c.limit))
+			c.short = fmt.Sprintf("the out-of-memory killer chose it, %s may use %s", c.where, words.Bytes(c.limit))
+			c.say("The out-of-memory counter of %s rose from %d to %d; its limit is %s.", c.where, k.Before.OomKills, k.After.OomKills, words.Bytes(c.limit))
 			c.refer(ref(p.Part, "limit", k.Before.Seq), ref(p.Part, "limit", k.After.Seq))
 		}
 	}
 	if c.kind == hostOom && host != nil {
 		c.limit = host.Before.Limit
-		c.say("No control group with a limit counts a kill at that time; the machine has %s.", finding.Bytes(c.limit))
+		c.say("No control group with a limit counts a kill at that time; the machine has %s.", words.Bytes(c.limit))
 		c.refer(ref(p.Part, "limit", host.Before.Seq))
 	}
 	c.say("The kernel's out-of-memory killer marked pid %d (%s) as its victim.", p.Pid, p.Oom.Comm)
@@ -122,7 +124,7 @@ func (o *outcome) oom(d *death) cause {
 	return c
 }
 
-// full tells whether nearly all of a limit was in use.
+// full reports whether nearly all of a limit was in use.
 func full(k *timeline.OomKills) bool {
 	return k != nil && k.Before.Limit > 0 && max(k.Before.Usage, k.After.Usage) > k.Before.Limit/20*19
 }
@@ -142,20 +144,20 @@ func (o *outcome) killed(d *death) cause {
 		refs := []finding.Ref{ref(part, "limit", k.Before.Seq), ref(part, "limit", k.After.Seq)}
 		switch kills := o.sigkills(k.Before.TsNS, k.After.TsNS); {
 		case k.Kills == 0 && k.Before.Scope != "host" && k.Before.TsNS <= from && k.After.TsNS >= d.when():
-			quiet = fmt.Sprintf("The out-of-memory counter of %s stayed at %d: its limit of %s is not what killed it.", where, k.After.OomKills, finding.Bytes(k.Before.Limit))
+			quiet = fmt.Sprintf("The out-of-memory counter of %s stayed at %d: its limit of %s is not what killed it.", where, k.After.OomKills, words.Bytes(k.Before.Limit))
 			c.say("%s", quiet)
 			c.refer(refs...)
 		case k.Kills > 0 && k.Before.Scope != "host" && int(k.Kills) == kills && k.After.TsNS >= d.when():
-			c = cause{kind: cgroupOom, where: where, limit: k.Before.Limit, short: fmt.Sprintf("SIGKILL by the out-of-memory killer, %s may use %s", where, finding.Bytes(k.Before.Limit))}
+			c = cause{kind: cgroupOom, where: where, limit: k.Before.Limit, short: fmt.Sprintf("SIGKILL by the out-of-memory killer, %s may use %s", where, words.Bytes(k.Before.Limit))}
 			c.say("The out-of-memory counter of %s rose from %d to %d in this time, in which exactly %s of the run got SIGKILL; its limit is %s.",
-				where, k.Before.OomKills, k.After.OomKills, finding.Count(kills, "process"), finding.Bytes(c.limit))
+				where, k.Before.OomKills, k.After.OomKills, words.Count(kills, "process"), words.Bytes(c.limit))
 			c.refer(refs...)
 			c.users(d)
 			return c
 		case k.Kills > 0:
 			c.kind, c.where, c.limit = oomNear, where, k.Before.Limit
 			c.short = fmt.Sprintf("SIGKILL while the out-of-memory killer was at work on %s", where)
-			c.say("The out-of-memory counter of %s rose from %d to %d in this time, in which %s of the run got SIGKILL.", where, k.Before.OomKills, k.After.OomKills, finding.Count(kills, "process"))
+			c.say("The out-of-memory counter of %s rose from %d to %d in this time, in which %s of the run got SIGKILL.", where, k.Before.OomKills, k.After.OomKills, words.Count(kills, "process"))
 			c.refer(refs...)
 			c.users(d)
 			return c
@@ -193,7 +195,7 @@ func (c *cause) users(d *death) {
 	if main.Memory.Rss == 0 {
 		return
 	}
-	text := fmt.Sprintf("Last seen resident: %s in the main process", finding.Bytes(main.Memory.Rss))
+	text := fmt.Sprintf("Last seen resident: %s in the main process", words.Bytes(main.Memory.Rss))
 	var least, most int64
 	n := 0
 	for _, life := range d.life.Loader.Lives {
@@ -207,7 +209,7 @@ func (c *cause) users(d *death) {
 		least, most = min(least, p.Memory.Rss), max(most, p.Memory.Rss)
 	}
 	if n > 0 {
-		text += fmt.Sprintf(", %s to %s in each of %s (pages that they share are in each)", finding.Bytes(least), finding.Bytes(most), finding.Count(n, "worker"))
+		text += fmt.Sprintf(", %s to %s in each of %s (pages that they share are in each)", words.Bytes(least), words.Bytes(most), words.Count(n, "worker"))
 	}
 	c.say("%s.", text)
 	c.refer(ref(main.Part, "memory", main.Memory.Seq))

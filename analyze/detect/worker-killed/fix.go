@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/dptrace/dptrace/analyze/finding"
+	"github.com/dptrace/dptrace/analyze/words"
 )
 
 // fix is what to do about one cause.
@@ -12,12 +12,12 @@ func (o *outcome) fix(d *death, c cause) string {
 	l := d.life.Loader.First()
 	switch c.kind {
 	case cgroupOom, hostOom, oomNear:
-		text := fmt.Sprintf("Let the run use less memory than %s, or raise that limit", finding.Bytes(c.limit))
+		text := fmt.Sprintf("Let the run use less memory than %s, or raise that limit", words.Bytes(c.limit))
 		if c.limit == 0 {
 			text = "Let the run use less memory"
 		}
 		if c.kind == hostOom {
-			text = "Let the run use less memory, or use a machine with more than " + finding.Bytes(c.limit)
+			text = "Let the run use less memory, or use a machine with more than " + words.Bytes(c.limit)
 		}
 		return text + fmt.Sprintf(". Each of the %d workers adds its own.\n", l.NumWorkers) +
 			"What the workers copied is in this report, if it counts: memory-growth-cow, dataset-copied-per-worker."

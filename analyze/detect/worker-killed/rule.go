@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dptrace/dptrace/analyze/words"
+
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
@@ -15,10 +18,10 @@ import (
 
 // Rule is the rule.
 var Rule = detect.Rule{
-	ID:    id,
-	Title: "A worker died although nobody had asked it to stop",
-	Facts: detect.NoFacts,
-	Judge: judge,
+	ID:      id,
+	Title:   "A worker died although nobody had asked it to stop",
+	Sources: []collect.Any{timeline.Source},
+	Judge:   detect.Adapt(judge),
 }
 
 const id = "worker-killed"
@@ -26,7 +29,7 @@ const id = "worker-killed"
 // tables are those whose gaps may hide a death.
 var tables = []string{"process", "exit", "loader", "pass", "worker", "batch_next", "exception", "signal", "oom"}
 
-func judge(_ detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
+func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
 	for _, ranks := range t.ByLoader() {
 		o := look(t, ranks)
 		checks = append(checks, o.check())
@@ -49,7 +52,7 @@ type outcome struct {
 
 // death is one worker that nobody had asked to stop.
 type death struct {
-	life *timeline.Life
+	life *timeline.WorkerProcess
 	timeline.Death
 	known     bool // code or signal
 	certainty finding.Certainty
@@ -106,7 +109,7 @@ func (o *outcome) check() finding.Check {
 		c.Reason = fmt.Sprintf("%s: %s", of(len(o.unknown), o.workers), strings.Join(slices.Compact(o.unknown), "; "))
 	default:
 		c.Status = finding.Clean
-		c.Reason = fmt.Sprintf("%s, none died before it was asked to stop", finding.Count(o.workers, "worker"))
+		c.Reason = fmt.Sprintf("%s, none died before it was asked to stop", words.Count(o.workers, "worker"))
 	}
 	return c
 }

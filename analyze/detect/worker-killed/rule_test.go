@@ -13,16 +13,6 @@ import (
 	"github.com/dptrace/dptrace/traces"
 )
 
-func TestRecorded(t *testing.T) {
-	detecttest.Golden(t, killed.Rule.ID, func(run *traces.Run) ([]finding.Finding, []finding.Check, error) {
-		result, err := analyze.Run(run)
-		if err != nil {
-			return nil, nil, err
-		}
-		return result.Findings, result.Checks, nil
-	})
-}
-
 const second = int64(1e9)
 
 // scene is a main process (number 1, pid 100) whose loader has two workers
@@ -513,7 +503,7 @@ func TestDeaths(t *testing.T) {
 			s := newScene(t, c.tier, traces.Loader{StartMethod: method})
 			c.play(s)
 			run := s.Open(t)
-			result, err := analyze.Run(run)
+			result, err := analyze.Run(run, analyze.Rules)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -620,7 +610,7 @@ func TestRanks(t *testing.T) {
 		r.Add(p.Proc, traces.Worker{Loader: 1, Pid: int32(1000 + p.Proc + 1), Phase: "exit", ExitCode: -9, Asked: "no"})
 	}
 	r.Seal()
-	result, err := analyze.Run(r.Open(t))
+	result, err := analyze.Run(r.Open(t), analyze.Rules)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -641,7 +631,7 @@ func TestPersistent(t *testing.T) {
 	r.Add(1, traces.Worker{Loader: 1, Pass: 2, Worker: 1, Pid: 1003, Phase: "exit", ExitCode: -11, Asked: "no"})
 	r.Add(1, traces.Worker{Loader: 1, Pass: 2, Worker: 0, Pid: 1002, Phase: "exit", Asked: "yes"})
 	r.Seal()
-	result, err := analyze.Run(r.Open(t))
+	result, err := analyze.Run(r.Open(t), analyze.Rules)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -651,5 +641,5 @@ func TestPersistent(t *testing.T) {
 	if lives := result.Timeline.Loaders[0].Lives; len(lives) != 2 || len(lives[0].Workers) != 3 {
 		t.Errorf("%d lives", len(lives))
 	}
-	var _ *timeline.Life = result.Timeline.Loaders[0].Lives[0]
+	var _ *timeline.WorkerProcess = result.Timeline.Loaders[0].Lives[0]
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dptrace/dptrace/analyze/words"
+
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
@@ -65,7 +67,7 @@ func (o *outcome) title(c cause) string {
 func lower(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 
 // pass is the worker's share of the pass in which it died.
-func (d *death) pass() *timeline.Worker {
+func (d *death) pass() *timeline.WorkerPass {
 	if w := d.life.At(d.when()); w != nil && d.when() > 0 {
 		return w
 	}
@@ -234,7 +236,7 @@ func (o *outcome) cost(d *death) string {
 		case w.Pass.Exhausted:
 			parts = append(parts, fmt.Sprintf("pass %d delivered all its batches all the same", w.Pass.Number))
 		default:
-			parts = append(parts, fmt.Sprintf("pass %d ended after %s", w.Pass.Number, finding.Count(w.Pass.Delivered, "batch")))
+			parts = append(parts, fmt.Sprintf("pass %d ended after %s", w.Pass.Number, words.Count(w.Pass.Delivered, "batch")))
 		}
 	}
 	main := d.life.Loader.Process.Final()

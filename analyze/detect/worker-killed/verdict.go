@@ -14,7 +14,7 @@ const together = int64(5 * time.Second)
 
 // verdict says whether a worker died unasked; if neither that nor the contrary
 // is known, why.
-func verdict(t *timeline.Timeline, life *timeline.Life) (*death, string) {
+func verdict(t *timeline.Timeline, life *timeline.WorkerProcess) (*death, string) {
 	end, known := life.Died()
 	d := &death{life: life, Death: end, known: known, certainty: finding.Proven}
 	switch {
@@ -75,9 +75,9 @@ func quit(p *timeline.Process) *traces.Exception {
 	return nil
 }
 
-// quitFirst tells whether the worker was ending already when its loop broke off.
+// quitFirst reports whether the worker was ending already when its loop broke off.
 // Until it is gone its parent finds it alive, and asks it to stop.
-func quitFirst(life *timeline.Life) bool {
+func quitFirst(life *timeline.WorkerProcess) bool {
 	q := quit(life.Process)
 	if q == nil {
 		return false
@@ -88,7 +88,7 @@ func quitFirst(life *timeline.Life) bool {
 
 // unseen says why an unknown end is one that matters; "" if it does not: all
 // batches of its last pass came.
-func unseen(t *timeline.Timeline, life *timeline.Life) string {
+func unseen(t *timeline.Timeline, life *timeline.WorkerProcess) string {
 	if last := life.Last(); last != nil && last.Pass.Exhausted {
 		return ""
 	}
@@ -98,14 +98,14 @@ func unseen(t *timeline.Timeline, life *timeline.Life) string {
 	return "how it ended is visible in the kernel tier only, as its loop was broken off and nobody waited for it"
 }
 
-// outlived tells whether a worker ended after its parent: then it ended because
+// outlived reports whether a worker ended after its parent: then it ended because
 // of that.
-func outlived(life *timeline.Life, end timeline.Death) bool {
+func outlived(life *timeline.WorkerProcess, end timeline.Death) bool {
 	main := life.Loader.Process.Final()
 	return end.Exact && main.Exit != nil && main.Exit.Source != "gone" && end.TsNS >= main.Exit.TsNS && len(life.Named) == 0
 }
 
-// asked tells whether a worker that did not end well had been asked to: "" yes,
+// asked reports whether a worker that did not end well had been asked to: "" yes,
 // "no", or "unknown".
 func asked(d *death) string {
 	life := d.life
@@ -133,7 +133,7 @@ func asked(d *death) string {
 	return "unknown" // later than the last sign of the loop, and torch did not complain
 }
 
-// polite tells whether an end is one that users, shells and schedulers ask for.
+// polite reports whether an end is one that users, shells and schedulers ask for.
 // SIGKILL is none: nobody's handler can survive it.
 func polite(end timeline.Death) bool {
 	signal := end.Signal
@@ -147,7 +147,7 @@ func polite(end timeline.Death) bool {
 	return false
 }
 
-// allAlike tells whether all workers that the same parent had at the time ended
+// allAlike reports whether all workers that the same parent had at the time ended
 // in the same way: it is the parent's group that was told, and it may have
 // gone on by a handler of its own.
 func allAlike(d *death) bool {
@@ -165,8 +165,8 @@ func allAlike(d *death) bool {
 	return true
 }
 
-// overlap tells whether a worker lived when another died.
-func overlap(other *timeline.Life, d *death) bool {
+// overlap reports whether a worker lived when another died.
+func overlap(other *timeline.WorkerProcess, d *death) bool {
 	if other.Begin == nil || other.Begin.TsNS > d.when() {
 		return false
 	}
@@ -174,7 +174,7 @@ func overlap(other *timeline.Life, d *death) bool {
 	return !known || end.TsNS >= d.when()-together
 }
 
-// withAll tells whether a worker ended with the whole run: the main process got
+// withAll reports whether a worker ended with the whole run: the main process got
 // the same signal from the same sender, or was ended by a signal, or by Ctrl-C,
 // at the same time.
 func withAll(t *timeline.Timeline, d *death, fatal *traces.Signal) bool {
@@ -216,7 +216,7 @@ func sameSender(a, b *traces.Signal) bool {
 	return a.SenderPid == b.SenderPid && a.SenderComm == b.SenderComm
 }
 
-// counted tells whether the out-of-memory killer ran when a worker got SIGKILL.
+// counted reports whether the out-of-memory killer ran when a worker got SIGKILL.
 func counted(t *timeline.Timeline, d *death) bool {
 	if d.Signal != timeline.SIGKILL {
 		return false

@@ -57,7 +57,7 @@ func TestCases(t *testing.T) {
 			}
 			run.Add(main.Proc, traces.BatchNext{Loader: 1, Worker: -1, Status: "error", Grad: true}, traces.Pass{Loader: 1, Phase: "end", End: "error", Delivered: 1})
 			run.End("1")
-			r, err := analyze.Run(run.Open(t))
+			r, err := analyze.Run(run.Open(t), analyze.Rules)
 			if err != nil {
 				t.Fatal(err)
 			}

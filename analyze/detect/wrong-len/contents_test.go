@@ -110,7 +110,7 @@ func TestWraps(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			run := NewRun(t)
 			c.play.play(run)
-			r, err := analyze.Run(run.Open(t))
+			r, err := analyze.Run(run.Open(t), analyze.Rules)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -198,7 +198,7 @@ func TestStreams(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			run := NewRun(t)
 			c.play.play(run)
-			r, err := analyze.Run(run.Open(t))
+			r, err := analyze.Run(run.Open(t), analyze.Rules)
 			if err != nil {
 				t.Fatal(err)
 			}

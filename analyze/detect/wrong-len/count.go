@@ -3,7 +3,8 @@ package wronglen
 import (
 	"fmt"
 
-	"github.com/dptrace/dptrace/analyze/duplicate"
+	"github.com/dptrace/dptrace/analyze/words"
+
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
@@ -31,7 +32,7 @@ func (v *verdict) counted() {
 	}
 	for _, l := range v.group.Loaders {
 		for _, p := range l.Passes {
-			o := p.Made()
+			o := p.DataLoader()
 			end, ok := v.c.End(p)
 			asked := max(end.LenAsked, o.LenAsked)
 			if !o.Iterable || asked <= 0 || !ok || !p.Exhausted || p.Blind {
@@ -72,7 +73,7 @@ func (v *verdict) compare(c *count, sum int64) {
 
 // samples that were delivered in a pass that came to its end.
 func (v *verdict) samples(p *timeline.Pass) (n int64) {
-	if p.Made().Batched == "no" {
+	if p.DataLoader().Batched == "no" {
 		return int64(p.Delivered)
 	}
 	for _, w := range p.Workers {
@@ -88,14 +89,14 @@ func (v *verdict) countFinding() finding.Finding {
 	f := v.group.Finding(v.Timeline, id, dp)
 	f.Certainty = c.sure
 	name := c.object.DatasetClass
-	f.Title = fmt.Sprintf("%s gives %s samples, its len() says %s", name, duplicate.Number(c.got), duplicate.Number(c.asked))
+	f.Title = fmt.Sprintf("%s gives %s samples, its len() says %s", name, words.Number(c.got), words.Number(c.asked))
 	f.Evidence = []finding.Evidence{{Refs: []finding.Ref{{Part: c.pass.Loader.Process.Part.Name, Table: "pass", Seq: c.seq}},
 		Text: fmt.Sprintf("Pass %d came to its end after %s with %s samples in all. The program had asked for len() of the loader, for which torch asks the dataset: %s.",
-			c.pass.Number, finding.Count(c.pass.Delivered, "batch"), duplicate.Number(c.got), duplicate.Number(c.asked))}}
+			c.pass.Number, words.Count(c.pass.Delivered, "batch"), words.Number(c.got), words.Number(c.asked))}}
 	if c.got < c.asked {
-		f.Cost = fmt.Sprintf("%s samples less in each pass than what is reckoned with: a schedule over len(loader) steps does not come to its end", duplicate.Number(c.asked-c.got))
+		f.Cost = fmt.Sprintf("%s samples less in each pass than what is reckoned with: a schedule over len(loader) steps does not come to its end", words.Number(c.asked-c.got))
 	} else {
-		f.Cost = fmt.Sprintf("%s samples more in each pass than what is reckoned with: a schedule over len(loader) steps ends before the pass", duplicate.Number(c.got-c.asked))
+		f.Cost = fmt.Sprintf("%s samples more in each pass than what is reckoned with: a schedule over len(loader) steps ends before the pass", words.Number(c.got-c.asked))
 	}
 	f.Fix = fmt.Sprintf("# in %s: as many as __iter__ gives\ndef __len__(self):\n    return %d\n# or, if that is not known before: no __len__ at all", name, c.got)
 	f.NotABugIf = "the length is meant as an estimate, and nothing is reckoned from it."

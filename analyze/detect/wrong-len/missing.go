@@ -5,7 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dptrace/dptrace/analyze/duplicate"
+	"github.com/dptrace/dptrace/analyze/words"
+
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
@@ -92,7 +93,7 @@ func (v *verdict) absentFinding() finding.Finding {
 	f.Certainty = v.certainty
 	length := "the length that its sampler goes by"
 	if m.given.Length >= 0 {
-		length = "its length of " + duplicate.Number(m.given.Length)
+		length = "its length of " + words.Number(m.given.Length)
 	}
 	f.Title = fmt.Sprintf("%s has no sample %d, in spite of %s: %s", m.given.DatasetClass, m.Sample, length, m.Type)
 	text := fmt.Sprintf("In pass %d the loader asked for sample %d, and the fetch raised %s: %s, at %s in %s.", m.pass.Number, m.Sample, m.Type, m.Message, v.at(m), m.Func)
@@ -140,7 +141,7 @@ def __len__(self):
 
 func (v *verdict) real() string {
 	if v.worst.size >= 0 {
-		return duplicate.Number(v.worst.size)
+		return words.Number(v.worst.size)
 	}
 	return "as many as there are"
 }

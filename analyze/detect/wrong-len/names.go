@@ -13,7 +13,7 @@ var (
 	h5py   = regexp.MustCompile(`^Index \((\d+)\) out of range for \(0-(\d+)\)$`)
 )
 
-// names tells whether an error names the index of the sample as what is not
+// names reports whether an error names the index of the sample as what is not
 // there, and how many there are; -1 if it does not tell. What is empty is not
 // the data: it is one sample's list that has nothing.
 func names(e *traces.Exception) (size int64, named bool) {

@@ -8,21 +8,23 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dptrace/dptrace/analyze/contents"
+	"github.com/dptrace/dptrace/analyze/words"
+
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/deliveries"
 	"github.com/dptrace/dptrace/analyze/detect"
-	"github.com/dptrace/dptrace/analyze/duplicate"
+	"github.com/dptrace/dptrace/analyze/evidence/values"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
 // Rule is the rule.
 var Rule = detect.Rule{
-	ID:    id,
-	DP:    dp,
-	Title: "__len__ and __getitem__ disagree",
-	Facts: detect.Join(contents.Facts, deliveries.Facts),
-	Judge: judge,
+	ID:      id,
+	DP:      dp,
+	Title:   "__len__ and __getitem__ disagree",
+	Sources: []collect.Any{values.Source, deliveries.Source},
+	Judge:   detect.Adapt(judge),
 }
 
 const (
@@ -32,9 +34,8 @@ const (
 
 var tables = append(slices.Clone(deliveries.Tables), "exception", "digest")
 
-func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	all := facts.(detect.Joined)
-	c, d := all[0].(*contents.Contents), all[1].(*deliveries.Deliveries)
+func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
+	c, d := collect.Of(e, values.Source), collect.Of(e, deliveries.Source)
 	missing, fetched := missingOf(t), d.Fetches(t)
 	for _, g := range deliveries.Groups(t) {
 		v := &verdict{Timeline: t, group: g, c: c, fetched: fetched, gap: g.Gap(t, tables)}
@@ -63,8 +64,8 @@ func judge(facts detect.Accumulator, t *timeline.Timeline) (findings []finding.F
 type verdict struct {
 	*timeline.Timeline
 	group     *deliveries.Group
-	c         *contents.Contents
-	fetched   map[*timeline.Worker]*deliveries.Fetched
+	c         *values.Contents
+	fetched   map[*timeline.WorkerPass]*deliveries.Fetched
 	gap       string
 	missing   []missing
 	worst     *missing
@@ -94,17 +95,17 @@ func (v *verdict) check() finding.Check {
 	case v.count != nil:
 		c.Reason = v.count.why
 	case v.right > 0:
-		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s of as many samples as len() says", finding.Count(v.right, "pass"))
+		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s of as many samples as len() says", words.Count(v.right, "pass"))
 	case v.group.Loaders[0].Iterable():
 		c.Reason = "an IterableDataset whose length the program did not ask for, or that was not used to its end"
 	case w == nil:
 		c.Reason = "no sample was missing; whether two indices give the same sample is not known: " + v.why
 	case w.repeats > 0:
-		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s samples, each %d times", duplicate.Number(w.size), w.repeats)
+		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%s samples, each %d times", words.Number(w.size), w.repeats)
 	case w.sure == finding.Note || w.why != "":
 		c.Reason = w.why
 	default:
-		c.Status, c.Reason = finding.Clean, fmt.Sprintf("no sample was missing, and of %d of %s samples that were compared none is another one once more", w.compared, duplicate.Number(w.most))
+		c.Status, c.Reason = finding.Clean, fmt.Sprintf("no sample was missing, and of %d of %s samples that were compared none is another one once more", w.compared, words.Number(w.most))
 	}
 	return c
 }

@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dptrace/dptrace/analyze/contents"
-	"github.com/dptrace/dptrace/analyze/duplicate"
+	"github.com/dptrace/dptrace/analyze/words"
+
+	"github.com/dptrace/dptrace/analyze/evidence/values"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
@@ -30,7 +31,7 @@ type wrap struct {
 	loader      *timeline.Loader
 	size        int64
 	pairs       int
-	shown       [][2]*contents.Sample
+	shown       [][2]*values.Sample
 	least, most int64 // length; most -1: not known
 	compared    int   // indices
 	repeats     int64 // the length is so many times size: on purpose
@@ -43,7 +44,7 @@ func (v *verdict) wrapped() {
 	for _, l := range v.group.Loaders {
 		switch {
 		case l.Iterable():
-		case !contents.Recorded(l.First()):
+		case !values.Recorded(l.First()):
 			v.why = "what samples contain is not in the trace"
 		case l.First().DatasetID == 0:
 			v.why = "the dataset is put together of others"
@@ -71,7 +72,7 @@ func (v *verdict) look(l *timeline.Loader) *wrap {
 	case w.pairs < 3 && w.most < 0:
 		w.why = "the length of the dataset is not in the trace"
 	case w.pairs < 3 && int64(w.compared) < w.most && int64(w.compared)*int64(w.compared) < 10*seen*w.most:
-		w.why = fmt.Sprintf("%d of %s samples are known to have the same content in each pass: too few to tell whether two indices give the same sample", w.compared, duplicate.Number(w.most))
+		w.why = fmt.Sprintf("%d of %s samples are known to have the same content in each pass: too few to tell whether two indices give the same sample", w.compared, words.Number(w.most))
 	case w.pairs < 3:
 	case w.most < 0:
 		w.why = fmt.Sprintf("%d pairs of samples are alike, %d apart, but the length of the dataset is not in the trace", w.pairs, w.size)
@@ -106,7 +107,7 @@ func (v *verdict) length(l *timeline.Loader) (least, most int64) {
 		}
 	}
 	for _, p := range l.Passes {
-		a, o := v.c.Asked(p), p.Made()
+		a, o := v.c.Asked(p), p.DataLoader()
 		if a == nil || a.Odd || p.Blind || !torchs(o) {
 			continue
 		}
@@ -128,7 +129,7 @@ func (v *verdict) length(l *timeline.Loader) (least, most int64) {
 	return least, most
 }
 
-// torchs tells whether the indices are those of a sampler of torch's that asks
+// torchs reports whether the indices are those of a sampler of torch's that asks
 // for all below a length.
 func torchs(o *traces.Loader) bool {
 	switch o.BatchSampler {
@@ -140,8 +141,8 @@ func torchs(o *traces.Loader) bool {
 
 // fixed is one sample of each index whose content is known, is known as a whole,
 // and was the same in all passes.
-func (v *verdict) fixed(l *timeline.Loader) (samples []*contents.Sample) {
-	byIndex := map[int64]*contents.Sample{}
+func (v *verdict) fixed(l *timeline.Loader) (samples []*values.Sample) {
+	byIndex := map[int64]*values.Sample{}
 	changes := map[int64]bool{}
 	for _, p := range l.Passes {
 		list := v.c.Samples(v.Timeline, p)
@@ -161,14 +162,14 @@ func (v *verdict) fixed(l *timeline.Loader) (samples []*contents.Sample) {
 			samples = append(samples, s)
 		}
 	}
-	slices.SortFunc(samples, func(a, b *contents.Sample) int { return cmp.Compare(a.Index, b.Index) })
+	slices.SortFunc(samples, func(a, b *values.Sample) int { return cmp.Compare(a.Index, b.Index) })
 	return samples
 }
 
 // sizes are those that a dataset can have which gives these samples: the
 // greatest common divisor of all distances between samples that are alike, and,
 // as some rows of the data may be equal, the most frequent distance.
-func sizes(samples []*contents.Sample) (list []int64) {
+func sizes(samples []*values.Sample) (list []int64) {
 	last := map[[16]byte]int64{}
 	often := map[int64]int{}
 	var all int64
@@ -202,8 +203,8 @@ func gcd(a, b int64) int64 {
 
 // systematic pairs are those of one remainder, of which all samples are alike:
 // one pair for each content. Hardly any content is found at two remainders.
-func systematic(samples []*contents.Sample, size int64) (pairs [][2]*contents.Sample, ok bool) {
-	first := map[int64]*contents.Sample{}
+func systematic(samples []*values.Sample, size int64) (pairs [][2]*values.Sample, ok bool) {
+	first := map[int64]*values.Sample{}
 	at := map[[16]byte]int64{}
 	paired := map[int64]bool{}
 	elsewhere := 0
@@ -220,11 +221,11 @@ func systematic(samples []*contents.Sample, size int64) (pairs [][2]*contents.Sa
 			return nil, false
 		case !paired[r]:
 			paired[r] = true
-			pairs = append(pairs, [2]*contents.Sample{before, s})
+			pairs = append(pairs, [2]*values.Sample{before, s})
 		}
 	}
 	all, different := len(pairs), map[[16]byte]bool{}
-	pairs = slices.DeleteFunc(pairs, func(p [2]*contents.Sample) bool {
+	pairs = slices.DeleteFunc(pairs, func(p [2]*values.Sample) bool {
 		again := different[p[0].Content]
 		different[p[0].Content] = true
 		return again
@@ -236,12 +237,12 @@ func (v *verdict) wrapFinding() finding.Finding {
 	w := v.wrap
 	f := v.group.Finding(v.Timeline, id, dp)
 	f.Certainty = w.sure
-	length := duplicate.Number(w.most)
+	length := words.Number(w.most)
 	if w.least != w.most {
-		length = fmt.Sprintf("%s to %s", duplicate.Number(w.least), length)
+		length = fmt.Sprintf("%s to %s", words.Number(w.least), length)
 	}
 	name := w.loader.First().DatasetClass
-	f.Title = fmt.Sprintf("%s has %s samples, and a length of %s: it begins again at index %d", name, duplicate.Number(w.size), length, w.size)
+	f.Title = fmt.Sprintf("%s has %s samples, and a length of %s: it begins again at index %d", name, words.Number(w.size), length, w.size)
 	part := w.loader.Process.Part.Name
 	var refs []finding.Ref
 	for _, p := range w.shown[:min(len(w.shown), 4)] {
@@ -251,7 +252,7 @@ func (v *verdict) wrapFinding() finding.Finding {
 	f.Evidence = []finding.Evidence{{Refs: refs, Text: fmt.Sprintf("%d pairs of samples whose indices differ by a multiple of %d are the same bit for bit, for example %d and %d (digest %x of both); none of %d samples that were compared contradicts, and the pairs differ from one another.",
 		w.pairs, w.size, one[0].Index, one[1].Index, one[0].Content[:8], w.compared)}}
 	more := w.least - w.size
-	f.Cost = fmt.Sprintf("%s of %s samples of each pass come again: they count %d times, the others %s", duplicate.Number(more), duplicate.Number(w.least), (w.least+w.size-1)/w.size, once(w))
+	f.Cost = fmt.Sprintf("%s of %s samples of each pass come again: they count %d times, the others %s", words.Number(more), words.Number(w.least), (w.least+w.size-1)/w.size, once(w))
 	f.Fix = fmt.Sprintf(`# in %s: the length of what __getitem__ reads, not one from a header or another list
 def __len__(self):
     return len(self.items)  # %d

@@ -8,11 +8,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/traces"
 )
-
-// tables are those that are read besides the timeline's.
-func tables() []string { return []string{"memory", "cow", "extent", "private"} }
 
 // measured is what the rows say about memory, process by process.
 type measured struct {
@@ -50,7 +48,31 @@ func newMeasured() *measured {
 	}
 }
 
-func (m *measured) add(b traces.Batch) {
+// Build is the rows as they were collected.
+func (m *measured) Build(*collect.Evidence) *measured { return m }
+
+// Merge takes over what was collected of other parts.
+func (m *measured) Merge(other collect.Collector[*measured]) {
+	o := other.(*measured)
+	maps.Copy(m.copied, o.copied)
+	maps.Copy(m.grown, o.grown)
+	maps.Copy(m.extents, o.extents)
+	maps.Copy(m.private, o.private)
+	maps.Copy(m.page, o.page)
+	maps.Copy(m.exact, o.exact)
+	for _, tier := range o.tier {
+		if !slices.Contains(m.tier, tier) {
+			m.tier = append(m.tier, tier)
+		}
+	}
+	m.version = cmp.Or(m.version, o.version)
+	if o.started != 0 && (m.started == 0 || o.started < m.started) {
+		m.started = o.started
+	}
+}
+
+// Add takes the rows of one batch.
+func (m *measured) Add(b traces.Batch) {
 	switch rows := b.Rows.(type) {
 	case []traces.Meta:
 		for i := range rows {

@@ -9,8 +9,9 @@ import (
 
 	"github.com/google/pprof/profile"
 
+	"github.com/dptrace/dptrace/analyze"
+	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/timeline"
-	"github.com/dptrace/dptrace/traces"
 )
 
 // Doc is the exporter in one line.
@@ -45,20 +46,19 @@ const (
 	values
 )
 
+// Source is what the profile is made of.
+var Source = &collect.Source[*measured]{
+	Name:   "pprof",
+	Tables: []string{"meta", "host", "memory", "cow", "extent", "private"},
+	Uses:   []collect.Any{timeline.Source},
+	New:    func() collect.Collector[*measured] { return newMeasured() },
+}
+
 // Write writes the profile of a run.
-func Write(w io.Writer, run *traces.Run) error {
-	builder, m := timeline.NewBuilder(), newMeasured()
-	err := run.Each(append(tables(), timeline.Needs...), func(b traces.Batch) error {
-		builder.Add(b)
-		m.add(b)
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("export pprof: %w", err)
-	}
-	t := builder.Build(run.Problems)
-	p := newProfile(t, m)
-	for _, process := range places(t) {
+func Write(w io.Writer, r *analyze.Result) error {
+	m := collect.Of(r.Evidence, Source)
+	p := newProfile(r.Timeline, m)
+	for _, process := range places(r.Timeline) {
 		m.samples(p, process)
 	}
 	if len(p.Sample) == 0 {

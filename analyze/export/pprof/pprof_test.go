@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/pprof/profile"
 
+	"github.com/dptrace/dptrace/analyze"
 	"github.com/dptrace/dptrace/analyze/detect/detecttest"
 	"github.com/dptrace/dptrace/analyze/export/pprof"
 	"github.com/dptrace/dptrace/traces"
@@ -82,10 +83,19 @@ func flat(t *testing.T, run *traces.Run, value int) map[string]int64 {
 	return all
 }
 
+func analyzed(t *testing.T, run *traces.Run) *analyze.Result {
+	t.Helper()
+	r, err := analyze.Run(run, nil, pprof.Source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 func write(t *testing.T, run *traces.Run) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := pprof.Write(&b, run); err != nil {
+	if err := pprof.Write(&b, analyzed(t, run)); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
@@ -136,7 +146,7 @@ func TestValues(t *testing.T) {
 }
 
 func TestNothingMeasured(t *testing.T) {
-	if err := pprof.Write(&bytes.Buffer{}, play(t, false)); !errors.Is(err, pprof.ErrNothing) {
+	if err := pprof.Write(&bytes.Buffer{}, analyzed(t, play(t, false))); !errors.Is(err, pprof.ErrNothing) {
 		t.Errorf("error %v, want %v", err, pprof.ErrNothing)
 	}
 }

@@ -11,7 +11,7 @@ import sys
 import types
 from itertools import islice
 
-from . import briefs, contents, discover, identity, named, ring
+from . import code_names, contents, discover, identity, ring, short_digests
 from .ring import mono
 
 MAX_OBJECTS = 400
@@ -158,8 +158,8 @@ class Told:
 
     def __init__(self):
         self.values = {}  # path -> (class, value)
-        self.briefs = {}  # path -> what it held, in the main process
-        self.named = None
+        self.digests = {}  # path -> a short digest of what it held, in the main process
+        self.names = None
 
     def changes(self, when, at, dataset, collate):
         """Writes what is new since the last time; of what is no longer found, its path alone."""
@@ -173,27 +173,28 @@ class Told:
         gone = [path for path in self.values if path not in now]
         renewed = self.renewed(walk, found, dataset) if when == "iter" else []
         self.values = now
-        if (rows or renewed) and self.named is None:
-            self.named = named.Named(walk.owners.values(), walk.functions, type(dataset))
+        if (rows or renewed) and self.names is None:
+            self.names = code_names.Names(walk.owners.values(), walk.functions, type(dataset))
         write = _Writer(when, at)
         for a, told in rows:
-            write.row(a, {"class": "builtins." + told[0], "value": told[1], "read": self.named.read(a.name)})
+            write.row(a, {"class": "builtins." + told[0], "value": told[1], "read": self.names.read(a.name)})
         for path in gone:
             write.row(Attribute(path, None, "", None), {"class": "", "value": ""})
         for a in renewed:
-            write.row(a, {"class": discover.name(type(a.value)), "value": "", "items": briefs.length(a.value), "read": self.named.read(a.name)})
+            write.row(a, {"class": discover.name(type(a.value)), "value": "", "items": short_digests.length(a.value),
+                          "read": self.names.read(a.name)})
 
     def renewed(self, walk, found, dataset):
         """Attributes that are no scalars, or were none, and hold something else than as the pass before began."""
-        briefed, changed = {}, []
+        digests, changed = {}, []
         others = [Attribute("dataset", None, "", dataset)] if type(dataset) in _PLAIN else []
         for a in others + walk.others:
-            briefed[a.path] = digest = briefs.digest(a.value)
-            before = self.briefs.get(a.path, digest)
+            digests[a.path] = digest = short_digests.digest(a.value)
+            before = self.digests.get(a.path, digest)
             if before != digest and None not in (before, digest) or a.path in self.values:
                 changed.append(a)
-        changed += [a for a in found if a.path in self.briefs]
-        self.briefs = briefed
+        changed += [a for a in found if a.path in self.digests]
+        self.digests = digests
         return changed
 
 
@@ -229,15 +230,15 @@ def at_iter(iterator, loader, new):
     ring.ring.hook_ns += mono() - t0
 
 
-def at_fetch(window, dataset, collate):
+def at_fetch(fetches, dataset, collate):
     """A worker has made the fetcher of a pass."""
-    worker = window.serving
+    worker = fetches.serving
     if worker is None or not worker.persistent:
         return
     t0 = mono()
     if worker.told is None:
         worker.told = Told()
-    worker.told.changes("fetch", (window.loader, window.number, window.worker), dataset, collate)
+    worker.told.changes("fetch", (fetches.loader, fetches.number, fetches.worker), dataset, collate)
     ring.ring.hook_ns += mono() - t0
 
 

@@ -29,7 +29,7 @@ _KINDS = "biufcSUmM"  # of NumPy: no objects, no records
 
 
 def container(value):
-    """Whether facts() can tell of a value."""
+    """Reports whether facts() can tell of a value."""
     cls = type(value)
     if cls in _LISTS or cls in _SETS or cls in _DICTS or cls is range:
         return True
@@ -44,7 +44,8 @@ def _array(value):
     if type(value) is torch.Tensor:
         if value.requires_grad or value.layout is not torch.strided or value.device.type != "cpu" or not value.is_contiguous():
             return None
-        if value.dtype not in (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.float32, torch.float64, torch.bool):
+        if value.dtype not in (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.float32, torch.float64,
+                               torch.bool):
             return None
         if getattr(value, "is_neg", bool)() or getattr(value, "is_conj", bool)():
             return None

@@ -6,7 +6,7 @@ time: see Budget. Contents are read by sample.py.
 import struct
 import sys
 
-from . import guard, overlaps, ring, sample
+from . import guard, layouts, overlaps, ring, sample
 from .ring import mono
 
 FIRST = 32  # samples of each worker and pass that are read whole
@@ -22,7 +22,7 @@ SURELY_NS, SURELY_BYTE_NS = 20000, 4  # no sample, and no byte of one that is re
 MAX_POWER = 40
 MAX_SAMPLES = 512  # in a record
 _EVERYTHING = 1 << 62
-_DIGEST = struct.Struct("<IIiIIHH")
+_DIGEST = layouts.packed(layouts.DIGEST_FIELDS)
 
 _budgets = {}  # loader -> Budget, of loaders without workers
 _failed = False  # an error of ours: no more of it in this process
@@ -81,14 +81,14 @@ class Digests:
         self.fetched = self.spent = 0  # ns of fetches, of digests of the first samples
         self.windows = None
 
-    def look(self, window, data, t0):
-        """The window's fetch has given `data`, at t0."""
+    def look(self, fetches, data, t0):
+        """The fetch has given `data`, at t0."""
         global _failed
         try:
             with sys.modules["torch"]._C.DisableTorchFunction():  # no mode or subclass of the program's is asked
-                self.take(window, window.asked, data, t0 - window.t_fetch)
+                self.take(fetches, fetches.asked, data, t0 - fetches.t_fetch)
         except Exception as e:
-            window.digests, _failed = None, True
+            fetches.digests, _failed = None, True
             if guard.theirs(e):
                 raise
         finally:
@@ -98,8 +98,8 @@ class Digests:
         self.fetched += ns
         self.budget.fetch(ns, samples)
 
-    def take(self, window, asked, data, fetching):
-        if not window.batched:
+    def take(self, fetches, asked, data, fetching):
+        if not fetches.batched:
             samples, asked = (data,), (asked,)
         elif type(data) is list or type(data) is tuple:
             samples = data
@@ -121,10 +121,10 @@ class Digests:
         if chosen:
             t0 = mono()
             rows += [(k, sample.read(samples[k], 0)) for k in chosen]
-            self.write(window, rows, first, indices)
+            self.write(fetches, rows, first, indices)
             self.budget.took(mono() - t0, len(chosen))
         elif rows:
-            self.write(window, rows, first, indices)
+            self.write(fetches, rows, first, indices)
 
     def wholes(self, samples, n, fetching):
         """The first of the pass, as long as there is time: they are only few, but may be large."""
@@ -160,9 +160,9 @@ class Digests:
             return range(at + (-(first + at) & mask), n, mask + 1)
         return [k for k in range(at, n) if not indices[k] & mask]
 
-    def write(self, window, rows, first, indices):
+    def write(self, fetches, rows, first, indices):
         rows = [row for row in rows if row[1][0]]
-        batch = window.window if window.serving is None else window.serving.batch
+        batch = fetches.fetch if fetches.serving is None else fetches.serving.batch
         for start in range(0, len(rows), MAX_SAMPLES):
             part = rows[start:start + MAX_SAMPLES]
             n = len(part)
@@ -170,8 +170,9 @@ class Digests:
             if indices is not None:
                 numbers += [indices[k] for k, _ in part]
             ring.put(ring.DIGEST, b"".join(
-                [_DIGEST.pack(window.loader, window.number, window.worker, batch & 0xFFFFFFFF, window.window, n, indices is not None),
-                 struct.pack("<%dq" % len(numbers), *numbers), bytes([d[0] for _, d in part])] + [d[1] for _, d in part] + [d[2] for _, d in part]))
+                [_DIGEST.pack(fetches.loader, fetches.number, fetches.worker, batch & 0xFFFFFFFF, fetches.fetch, n, indices is not None),
+                 struct.pack("<%dq" % len(numbers), *numbers), bytes([d[0] for _, d in part])] + [d[1] for _, d in part]
+                 + [d[2] for _, d in part]))
 
 
 def indices_of(asked, n):

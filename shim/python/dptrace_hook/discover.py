@@ -26,7 +26,8 @@ _SEQUENCES = (list, tuple, deque, set, frozenset)
 _ITERATORS = (map, filter, zip, enumerate, reversed)
 _CODE_FREE = (types.BuiltinFunctionType, types.CodeType, types.MappingProxyType)
 # Packages whose code is not searched; objects of their classes are (Subset, ConcatDataset, Compose, ...).
-_LIBRARIES = {"torch", "numpy", "builtins", "torchvision", "torchaudio", "torchdata", "PIL", "cv2", "scipy", "pandas", "pyarrow", "dptrace_hook"}
+_LIBRARIES = {"torch", "numpy", "builtins", "torchvision", "torchaudio", "torchdata", "PIL", "cv2", "scipy", "pandas", "pyarrow",
+              "dptrace_hook"}
 _BARREN = {"logging", "threading", "_thread", "multiprocessing", "asyncio", "weakref", "re", "_io", "ctypes"}  # instances lead nowhere
 _STDLIB = os.path.dirname(os.__file__) + os.sep
 
@@ -82,7 +83,7 @@ _library = {}
 
 
 def library(module):
-    """True for modules of Python, of torch and the like."""
+    """Reports whether a module is Python's, torch's or the like."""
     if type(module) is not str:
         return True
     top = module.partition(".")[0]
@@ -150,8 +151,8 @@ class Walk:
         full = name(cls).lower()
         if issubclass(cls, self.torch_data.Sampler) or ".datapipes." in full or "shuffl" in full or "sampler" in full:
             return "order"
-        if role == "dataset" and cls not in _DICTS + _SEQUENCES and not issubclass(cls, self.torch_data.Dataset) and any("__call__" in k.__dict__ for k in cls.__mro__):
-            return "transform"
+        if role == "dataset" and cls not in _DICTS + _SEQUENCES and not issubclass(cls, self.torch_data.Dataset):
+            return "transform" if any("__call__" in k.__dict__ for k in cls.__mro__) else role
         return role
 
     def run(self):
@@ -257,9 +258,9 @@ class Walk:
             self.add(v, "%s.%s" % (path, n), role, f, n, f.__dict__, n)
         if not library(f.__module__):
             self.package(f.__module__)
-            self.named(f.__code__, f.__globals__)
+            self.code_names(f.__code__, f.__globals__)
 
-    def named(self, code, namespace):
+    def code_names(self, code, namespace):
         """The globals that the code names, one module deep: RNG, aug.RNG, flip, Config."""
         names, codes = set(), [code]
         while codes:
@@ -282,7 +283,8 @@ class Walk:
             return
         if type(namespace[n]) is types.ModuleType or (library(module) and not library_exempt(module)):
             return
-        self.add(namespace[n], "%s.%s" % ("__main__" if module == "__mp_main__" else module, n), "module", sys.modules.get(module), n, namespace, n)
+        self.add(namespace[n], "%s.%s" % ("__main__" if module == "__mp_main__" else module, n), "module", sys.modules.get(module), n,
+                 namespace, n)
 
     def package(self, module):
         top = module.partition(".")[0] if type(module) is str else ""
@@ -309,7 +311,7 @@ class Walk:
             self.keep.append(items)  # ids in `seen` must stay taken until the walk is over
             if not library(frame.f_globals.get("__name__")):
                 self.package(frame.f_globals.get("__name__"))
-                self.named(frame.f_code, frame.f_globals)
+                self.code_names(frame.f_code, frame.f_globals)
         if generator.gi_yieldfrom is not None:
             self.add(generator.gi_yieldfrom, path + "<yield from>", role, None)
 

@@ -133,7 +133,8 @@ def after(function):
 
 
 def watch_ddp(module):
-    hooks.wrap(module.DistributedDataParallel, "__init__", after(lambda _, self, *args, **kwargs: tell("ddp", _model(self), ranks_of(self.__dict__.get("process_group")))))
+    hooks.wrap(module.DistributedDataParallel, "__init__",
+               after(lambda _, self, *args, **kwargs: tell("ddp", _model(self), ranks_of(self.__dict__.get("process_group")))))
     if not hasattr(module, "Join"):  # torch < 1.10
         hooks.wrap(module.DistributedDataParallel, "join", after(
             lambda _, self, divide_by_initial_world_size=True, enable=True: tell("join", _model(self), []) if enable is True else None))

@@ -56,7 +56,7 @@ def before_fork(loader, number, number_of_pass):
     """Writes the extents of a loader whose workers are about to be forked. None: there are none."""
     t0 = mono()
     try:
-        extents = large(loader.__dict__.get("dataset"), loader.__dict__.get("collate_fn"), t0 + MAX_NS)
+        extents = large(loader.__dict__.get("dataset"), loader.__dict__.get("collate_fn"), addresses.now() + MAX_NS)
         return Inherited([_number(e, number, number_of_pass) for e in extents], extents) if extents else None
     except Exception as e:
         if guard.theirs(e):
@@ -103,7 +103,7 @@ def large(dataset, collate, deadline):
     found.sort(key=lambda f: -f[0])
     extents = []
     for n, path, obj, cls in found[:4 * MAX_EXTENTS]:
-        if mono() > deadline:
+        if addresses.now() > deadline:
             break
         s = sample(obj, cls, n)
         if s.runs is not None:
@@ -127,7 +127,8 @@ def together(extents):
     groups = {}
     for e in extents:
         groups.setdefault(re.sub(r"\[\d+\]", "[*]", e.path), []).append(e)
-    merged = [Extent(path, group[0].cls, sum(e.items for e in group), sum((e.key for e in group), ()), _joined(group), sum(e.count for e in group),
+    merged = [Extent(path, group[0].cls, sum(e.items for e in group), sum((e.key for e in group), ()), _joined(group),
+                     sum(e.count for e in group),
                      sum(e.plateau for e in group) if all(e.plateau for e in group) else 0) for path, group in groups.items()]
     return sorted(merged, key=lambda e: -e.items)
 

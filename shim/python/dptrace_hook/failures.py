@@ -30,7 +30,7 @@ def write(raised, loader, number, worker, batch, stage, asked=()):
     # Only what the interpreter itself can render: str() of the user's exception may be the user's code.
     text = ", ".join(a if type(a) is str else str(a) for a in _ARGS(raised) if type(a) in (str, int, float, bool))
     ring.put_json(ring.EXCEPTION, {"loader": loader, "pass": number, "worker": worker, "batch": batch, "stage": stage, "sample": sample,
-                                   "type": "%s.%s" % (cls.__module__, cls.__qualname__) if cls.__module__ != "builtins" else cls.__qualname__,
+                                   "type": ("%s." % cls.__module__ if cls.__module__ != "builtins" else "") + cls.__qualname__,
                                    "message": text[:500], "file": at[0], "line": at[1], "func": at[2]})
 
 

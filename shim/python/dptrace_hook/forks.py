@@ -25,6 +25,7 @@ def forked():
     """In the child of any os.fork()."""
     try:
         ring.after_fork("fork")
+        guard.after_fork()
         slots.after_fork()
         dist.after_fork()
         collectives.after_fork()
@@ -40,7 +41,7 @@ def forked():
 
 
 def _under_multiprocessing():
-    """True while a multiprocessing.Process is being forked."""
+    """Reports whether a multiprocessing.Process is being forked."""
     frame = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_name == "_launch" and frame.f_code.co_filename.endswith("popen_fork.py"):
@@ -125,4 +126,5 @@ def watch_pool(module):
 
 def watch_executor(module):
     from . import hooks
-    hooks.wrap(module, "_process_worker", hooks.around(lambda original, *a, **k: _serve(original, a[1] if len(a) > 1 else k["result_queue"], a, k)))
+    hooks.wrap(module, "_process_worker",
+               hooks.around(lambda original, *a, **k: _serve(original, a[1] if len(a) > 1 else k["result_queue"], a, k)))

@@ -21,12 +21,13 @@ _STDLIB = os.path.dirname(os.__file__) + os.sep
 MAX_ERRORS = 20  # of ours in a process, after which the hook stops looking
 
 count = 0
+told = 0  # of them in a record
 last = ""
 off = False  # nothing is recorded any more in this process
 
 
 def theirs(e):
-    """True if e must go on to the program. Otherwise it is counted as ours."""
+    """Reports whether e must go on to the program. Otherwise it is counted as ours."""
     tb, handlers = e.__traceback__, None
     while tb is not None:
         code = tb.tb_frame.f_code
@@ -43,7 +44,7 @@ def theirs(e):
 
 
 def _callable_by_us(file):
-    """True for the standard library's files and torch's."""
+    """Reports whether a file is the standard library's or torch's."""
     if file.startswith("<frozen "):
         return True
     if file.startswith(_STDLIB):
@@ -68,19 +69,45 @@ def _handlers():
 
 
 def _ours(e):
-    global count, last, off
+    global count, last
     count += 1
     tb = e.__traceback__
     while tb is not None and tb.tb_next is not None:
         tb = tb.tb_next
     text = e.args[0] if e.args and type(e.args[0]) is str else ""
-    last = "%s at %s:%d: %s" % (type(e).__name__, os.path.basename(tb.tb_frame.f_code.co_filename) if tb else "?", tb.tb_lineno if tb else 0, text[:200])
-    if count >= MAX_ERRORS:
-        off = True
+    file, line = (os.path.basename(tb.tb_frame.f_code.co_filename), tb.tb_lineno) if tb is not None else ("?", 0)
+    last = "%s at %s:%d: %s" % (type(e).__name__, file, line, text[:200])
     if count in (1, MAX_ERRORS):
-        try:
-            from . import ring
-            if not ring.ring.dead:
-                ring.put_json(ring.ERRORS, {"count": count, "last": last, "disabled": off})
-        except Exception:  # born and dead right here: reporting an error of ours must not make another
-            off = True
+        tell()
+    if count >= MAX_ERRORS:
+        give_up()
+
+
+def tell():
+    """Writes how many there were; of some of them only as the process ends."""
+    global told
+    if count == told or off:
+        return
+    told = count
+    try:
+        from . import ring
+        if not ring.ring.dead:
+            ring.put_json(ring.ERRORS, {"count": count, "last": last, "disabled": count >= MAX_ERRORS})
+    except Exception:  # born and dead right here: reporting an error of ours must not make another
+        give_up()
+
+
+def give_up():
+    global off
+    off = True
+    try:
+        from . import layouts, ring
+        ring.ring.give_up(layouts.FLAG_ERRORS)
+    except Exception:  # as above
+        pass
+
+
+def after_fork():
+    """In the child: errors of the parent's are the parent's. One that has given up has children that have."""
+    global count, told, last
+    count, told, last = 0, 0, ""

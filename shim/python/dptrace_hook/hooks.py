@@ -1,7 +1,7 @@
 """What is wrapped in torch, and with what. Signatures: torch 1.8 to 2.15 (research notes in the project's docs)."""
 import sys
 
-from . import guard, identity, iterators, ring, watch, windows
+from . import fetches, guard, identity, iterators, ring, watch
 
 # Watched from the moment that torch.utils.data is there.
 _LATER = {
@@ -67,8 +67,8 @@ def activate(module):
     utils = loader._utils
     worker_reloaded(utils.worker)
     wrap(utils.fetch._BaseDatasetFetcher, "__init__", around(fetcher_init))
-    wrap(utils.fetch._MapDatasetFetcher, "fetch", windows.fetch)
-    wrap(utils.fetch._IterableDatasetFetcher, "fetch", windows.fetch)
+    wrap(utils.fetch._MapDatasetFetcher, "fetch", fetches.fetch)
+    wrap(utils.fetch._IterableDatasetFetcher, "fetch", fetches.fetch)
     wrap(sys.modules["torch.utils.data.distributed"].DistributedSampler, "set_epoch", around(identity.set_epoch))
     forks.watch()
     pickles.watch()
@@ -81,7 +81,8 @@ def multiprocessing_iterator(cls):
     many = iterators.MultiProcessing
     for name, make in (("__init__", around(many.init)), ("_reset", around(many.reset)), ("_try_put_index", many.try_put_index),
                        ("_try_get_data", many.try_get_data), ("_next_data", iterators.next_data(-2, many.tell)),
-                       ("_mark_worker_as_unavailable", around(many.mark_worker_as_unavailable)), ("_shutdown_workers", around(many.shutdown_workers))):
+                       ("_mark_worker_as_unavailable", around(many.mark_worker_as_unavailable)),
+                       ("_shutdown_workers", around(many.shutdown_workers))):
         wrap(cls, name, make)
 
 
@@ -96,14 +97,14 @@ def fetcher_init(original, self, *args, **kwargs):
     box, inner = [], args
     try:
         if len(args) > 2:
-            inner = args[:2] + (dress(windows.timed(box, args[2]), args[2]),) + args[3:]
+            inner = args[:2] + (dress(fetches.timed(box, args[2]), args[2]),) + args[3:]
     except Exception as e:
         if guard.theirs(e):
             raise
     original(self, *inner, **kwargs)
     try:
         if inner is not args:
-            windows.attach(self, box, args[0], args[2])
+            fetches.attach(self, box, args[0], args[2])
     except Exception as e:
         if guard.theirs(e):
             raise
@@ -112,7 +113,7 @@ def fetcher_init(original, self, *args, **kwargs):
 def worker_reloaded(module):
     """torch.utils.data._utils.worker was imported, or reloaded (litdata does that inside its workers)."""
     if "torch.utils.data" in sys.modules and sys.modules["torch.utils.data"].__dict__.get("_dptrace"):
-        wrap(module, "_worker_loop", around(windows.serve))
+        wrap(module, "_worker_loop", around(fetches.serve))
 
 
 def stateful(module):
@@ -122,6 +123,6 @@ def stateful(module):
     single_iterator(module._StatefulSingleProcessDataLoaderIter)
     worker = sys.modules["torchdata.stateful_dataloader.worker"]
     original = worker.__dict__.get("_worker_loop")
-    wrap(worker, "_worker_loop", around(windows.serve))
+    wrap(worker, "_worker_loop", around(fetches.serve))
     if module.__dict__.get("_worker_loop") is original:  # one object in both places, or pickle finds another than it was given
         module._worker_loop = worker._worker_loop

@@ -191,7 +191,8 @@ def _getter(indices):
     if cls in (list, tuple, range):
         return indices.__getitem__, len(indices)
     numpy = sys.modules.get("numpy")
-    if cls is sys.modules["torch"].Tensor and numpy is not None and indices.device.type == "cpu" and indices.dtype is sys.modules["torch"].int64:
+    torch = sys.modules["torch"]
+    if cls is torch.Tensor and numpy is not None and indices.device.type == "cpu" and indices.dtype is torch.int64:
         indices = indices.detach().numpy()
         cls = type(indices)
     if numpy is not None and cls is numpy.ndarray and indices.ndim == 1 and indices.dtype.kind in "iu":
@@ -303,9 +304,12 @@ def sampling(loader):
     """The columns of a loader record that tell of its sampler."""
     sampler = sampler_of(loader)
     s = attributes(sampler)
-    return {"sampler": discover.name(type(sampler)), "sampler_id": samplers.of(sampler)[0], "samplers": " > ".join(with_base(type(o)) for o in chain(loader)),
-            "sampler_epoch": integer(s.get("epoch")), "sampler_rank": integer(s.get("rank")), "sampler_replicas": integer(s.get("num_replicas")),
-            "sampler_seed": integer(s.get("seed")), "sampler_total": integer(s.get("total_size"), 0), "shuffle": _yes(s.get("shuffle")), "replacement": _yes(s.get("replacement"))}
+    return {"sampler": discover.name(type(sampler)), "sampler_id": samplers.of(sampler)[0],
+            "samplers": " > ".join(with_base(type(o)) for o in chain(loader)),
+            "sampler_epoch": integer(s.get("epoch")), "sampler_rank": integer(s.get("rank")),
+            "sampler_replicas": integer(s.get("num_replicas")),
+            "sampler_seed": integer(s.get("seed")), "sampler_total": integer(s.get("total_size"), 0), "shuffle": _yes(s.get("shuffle")),
+            "replacement": _yes(s.get("replacement"))}
 
 
 def set_epoch(original, self, *args, **kwargs):

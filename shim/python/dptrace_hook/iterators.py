@@ -3,18 +3,18 @@ import struct
 import sys
 import weakref
 
-from . import asked, attributes, discover, extents, failures, guard, identity, pickles, ring, slots, steps, windows
+from . import attributes, discover, extents, failures, fetches, guard, identity, layouts, pickles, ring, slots, steps, worker_exits
 from .ring import mono
 
-_PUT = struct.Struct("<IIIiqIi")
-_NEXT = struct.Struct("<IIIiIqqQI")
+_PUT, _NEXT = layouts.packed(layouts.PUT_FIELDS), layouts.packed(layouts.NEXT_FIELDS)
 _PUT_MAX = 4096  # indices in a record
 _INT = {int}
 _loaders = 0
 
 
 # Packages that make loaders for a program, of its own ones or of what it has set: its line is further out.
-_MAKERS = {"lightning", "lightning_fabric", "pytorch_lightning", "accelerate", "transformers", "trl", "webdataset", "wids", "litdata", "torchdata", "ignite", "fastai", "composer"}
+_MAKERS = {"lightning", "lightning_fabric", "pytorch_lightning", "accelerate", "transformers", "trl", "webdataset", "wids", "litdata",
+           "torchdata", "ignite", "fastai", "composer"}
 
 
 def where_made(depth):
@@ -39,7 +39,8 @@ def loader_made(loader):
 
 
 def note(loader, at):
-    notes = loader.__dict__["_dptrace"] = {"of": id(loader), "pid": ring.ring.pid, "at": at, "t": mono(), "number": 0, "passes": 0, "open": -1}
+    notes = loader.__dict__["_dptrace"] = {"of": id(loader), "pid": ring.ring.pid, "at": at, "t": mono(), "number": 0, "passes": 0,
+                                           "open": -1}
     return notes
 
 
@@ -63,13 +64,16 @@ def describe(loader, iterator, notes, origin):
     (file, line), stack = notes["at"]
     facts = identity.sampling(loader)
     facts.update({
-        "loader": _loaders, "class": discover.name(type(loader)), "dataset": discover.name(type(d.get("dataset"))),
+        "loader": _loaders, "class": discover.name(type(loader)), "dataset_class": discover.name(type(d.get("dataset"))),
         "dataset_id": origin.number if type(origin) is identity.Leaf else 0,
-        "iterable": it.get("_dataset_kind") == 1, "length": identity.length(d.get("dataset")), "batch_size": integer(d.get("batch_size")), "num_workers": workers,
-        "prefetch": integer(d.get("prefetch_factor")), "drop_last": bool(it.get("_drop_last") is True), "pin_memory": it.get("_pin_memory") is True,
+        "iterable": it.get("_dataset_kind") == 1, "length": identity.length(d.get("dataset")), "batch_size": integer(d.get("batch_size")),
+        "num_workers": workers,
+        "prefetch": integer(d.get("prefetch_factor")), "drop_last": bool(it.get("_drop_last") is True),
+        "pin_memory": it.get("_pin_memory") is True,
         "persistent": d.get("persistent_workers") is True, "in_order": it.get("_in_order", True) is True,
         "batched": "" if type(batched) is not bool else "yes" if batched else "no", "len_asked": len_asked(loader),
-        "start_method": start_method(loader) if workers else "", "batch_sampler": discover.name(type(batch_sampler)) if batch_sampler is not None else "",
+        "start_method": start_method(loader) if workers else "",
+        "batch_sampler": discover.name(type(batch_sampler)) if batch_sampler is not None else "",
         "generator": d.get("generator") is not None, "collate": callable_name(d.get("collate_fn")),
         "worker_init": callable_name(d.get("worker_init_fn")), "file": file, "line": line,
         "stack": "\n".join("%s:%d" % a for a in stack)})
@@ -114,14 +118,16 @@ def pass_begins(iterator, loader):
     d["_dptrace_ids"] = None if origin is None or type(origin) is identity.Leaf else origin.ids
     epoch = identity.attributes(identity.sampler_of(loader)).get("epoch")
     seed = d.get("_base_seed")
-    ring.put_json(ring.PASS, {"loader": notes["number"], "pass": number, "phase": "begin", "sampler_epoch": epoch if type(epoch) is int else -1,
+    ring.put_json(ring.PASS, {"loader": notes["number"], "pass": number, "phase": "begin",
+                              "sampler_epoch": epoch if type(epoch) is int else -1,
                               "base_seed": seed if type(seed) is int else 0})
     attributes.at_iter(iterator, loader, new)
     slots.write_order(loader, notes["number"], number)
 
 
 def end_pass(number, number_of_pass, how, delivered, loader):
-    ring.put_json(ring.PASS, {"loader": number, "pass": number_of_pass, "phase": "end", "end": how, "delivered": delivered, "len_asked": len_asked(loader)})
+    ring.put_json(ring.PASS, {"loader": number, "pass": number_of_pass, "phase": "end", "end": how, "delivered": delivered,
+                              "len_asked": len_asked(loader)})
 
 
 def workers_started(iterator, pickled):
@@ -146,8 +152,9 @@ def worker_ended(iterator, number, code):
     d = iterator.__dict__
     d["_dptrace_alive"].discard(number)
     loader, number_of_pass = d["_dptrace_at"]
-    ring.put_json(ring.WORKER, {"phase": "exit", "loader": loader, "pass": number_of_pass, "worker": number, "pid": iterator._workers[number].pid or 0,
-                                "exitcode": code, "asked": d["_dptrace_asked"].get(number, "")})
+    ring.put_json(ring.WORKER, {"phase": "exit", "loader": loader, "pass": number_of_pass, "worker": number,
+                                "pid": iterator._workers[number].pid or 0,
+                                "exit_code": code, "asked": d["_dptrace_asked"].get(number, "")})
 
 
 def put_indices(at, batch, worker, index, t0, ns, ids=None):
@@ -160,7 +167,9 @@ def put_indices(at, batch, worker, index, t0, ns, ids=None):
         index = ()
     types = set(map(type, index))
     if types != _INT and not (types and all(t is int or t.__module__ == "numpy" for t in types)):
-        keys = ",".join(k if type(k) is str else type(k).__name__ for k in index[:32]) if index else kind.__name__ if index is not None else ""
+        keys = kind.__name__ if index is not None else ""
+        if index:
+            keys = ",".join(k if type(k) is str else type(k).__name__ for k in index[:32])
         ring.put(ring.PUT, _PUT.pack(*at, batch, worker, ns, 0, -1) + keys.encode("utf-8", "replace")[:256], t0)
         return
     n = len(index)
@@ -179,16 +188,18 @@ def put_indices(at, batch, worker, index, t0, ns, ids=None):
 def delivered(iterator, batch, worker, t0, arrived):
     at = iterator.__dict__["_dptrace_at"]
     iterator.__dict__["_dptrace_notes"]["delivered"] += 1
-    ring.put(ring.NEXT, _NEXT.pack(*at, batch & 0xFFFFFFFF, worker, 1 + 256 * steps.is_grad_enabled(), t0, arrived, steps.taken, steps.last))
+    ring.put(ring.NEXT, _NEXT.pack(*at, batch & 0xFFFFFFFF, worker, 1 + 256 * steps.is_grad_enabled(), t0, arrived, steps.taken,
+                                   steps.last))
 
 
 def ended(iterator, raised, worker, t0):
     at, notes = iterator.__dict__["_dptrace_at"], iterator.__dict__["_dptrace_notes"]
     stop = isinstance(raised, StopIteration)
-    ring.put(ring.NEXT, _NEXT.pack(*at, 0xFFFFFFFF, worker, (0 if stop else 2) + 256 * steps.is_grad_enabled(), t0, 0, steps.taken, steps.last))
+    ring.put(ring.NEXT, _NEXT.pack(*at, 0xFFFFFFFF, worker, (0 if stop else 2) + 256 * steps.is_grad_enabled(), t0, 0, steps.taken,
+                                   steps.last))
     if not stop and worker == -2:
         failures.write(raised, at[0], at[1], -2, 0xFFFFFFFF, "next")
-        for number, code in asked.died(iterator):
+        for number, code in worker_exits.died(iterator):
             worker_ended(iterator, number, code)
     if notes["open"] == at[1]:
         notes["open"] = -1
@@ -228,7 +239,7 @@ class MultiProcessing:
         try:
             original(self, loader, *args, **kwargs)
         finally:
-            pickles.starting.found = windows.here.inherited = None
+            pickles.starting.found = fetches.here.inherited = None
         try:
             self.__dict__["_dptrace_asked"], self.__dict__["_dptrace_alive"] = {}, set(range(len(self._workers)))
             workers_started(self, pickled)
@@ -255,7 +266,8 @@ class MultiProcessing:
                 if self._send_idx != batch:
                     t1, info = mono(), self._task_info.get(batch)
                     d = self.__dict__
-                    put_indices(d["_dptrace_at"], batch, info[0] if info else -2, d.pop("_dptrace_index", None), t0, t1 - t0, d["_dptrace_ids"])
+                    put_indices(d["_dptrace_at"], batch, info[0] if info else -2, d.pop("_dptrace_index", None), t0, t1 - t0,
+                                d["_dptrace_ids"])
             except Exception as e:
                 if guard.theirs(e):
                     raise
@@ -291,7 +303,7 @@ class MultiProcessing:
     def mark_worker_as_unavailable(original, self, worker_id, *args, **kwargs):
         """It asks one worker to end: of all at the shutdown, of each that has reached its end of an IterableDataset."""
         try:
-            asked.note(self, worker_id)
+            worker_exits.note(self, worker_id)
         except Exception as e:
             if guard.theirs(e):
                 raise
@@ -302,7 +314,7 @@ class MultiProcessing:
         try:
             if not sys.is_finalizing():
                 for i in list(self.__dict__.get("_dptrace_alive", ())):
-                    asked.note(self, i)
+                    worker_exits.note(self, i)
         except Exception as e:
             if guard.theirs(e):
                 raise
@@ -319,12 +331,12 @@ class MultiProcessing:
 
 def init_single(original, self, *args, **kwargs):
     """_SingleProcessDataLoaderIter.__init__: it makes the fetcher, after the base class's __init__ has begun the pass."""
-    before = windows.here.single
-    windows.here.single = ()
+    before = fetches.here.single
+    fetches.here.single = ()
     try:
         original(self, *args, **kwargs)
     finally:
-        windows.here.single = before
+        fetches.here.single = before
 
 
 def tell_single(self, t0):
@@ -338,11 +350,11 @@ def base_init(original, self, loader, *args, **kwargs):
     original(self, loader, *args, **kwargs)
     try:
         pass_begins(self, loader)
-        if windows.here.single is not None:
-            windows.here.single = self.__dict__["_dptrace_at"]
+        if fetches.here.single is not None:
+            fetches.here.single = self.__dict__["_dptrace_at"]
         elif self.__dict__.get("_num_workers") and start_method(loader) == "fork":
             slots.before_fork()
-            windows.here.inherited = extents.before_fork(loader, *self.__dict__["_dptrace_at"])
+            fetches.here.inherited = extents.before_fork(loader, *self.__dict__["_dptrace_at"])
     except Exception as e:
         if guard.theirs(e):
             raise

@@ -53,7 +53,9 @@ def _array(held, place):
         value = held if place == 0 else None
     cls = type(value)
     if cls is sample.tensor:
-        if value.layout is not sample.strided or value.device != sample.cpu or value.dtype not in sample._plain or not value.is_contiguous() or (sample._nested and value.is_nested):
+        if value.layout is not sample.strided or value.device != sample.cpu or value.dtype not in sample._plain:
+            return None
+        if not value.is_contiguous() or (sample._nested and value.is_nested):
             return None
         shape, size = tuple(value.shape), value.numel() * sample._plain[value.dtype][1]
         if not _fits(shape, size) or value.data_ptr() < 1 << 20:

@@ -6,24 +6,24 @@ never a SIGBUS later. Nothing here waits for the recorder: what finds no room is
 """
 import mmap
 import os
-import struct
 import sys
 import time
 from _thread import allocate_lock, get_ident
 
-from . import guard
+from . import guard, layouts
+from .layouts import (ATTRIBUTE, DATASET, DIGEST, DIST, ERRORS, EXCEPTION, EXTENT, FETCH, LEFTOVER, LOADER, NEXT, OPENED,  # noqa: F401
+                      OPTIMIZER, PAD, PASS, PRIVATE, PROCESS, PUT, SET_EPOCH, SLOT, STATE, WORKER)
 
 mono = time.monotonic_ns
 
-(PAD, PROCESS, LOADER, PASS, WORKER, PUT, FETCH, NEXT, SLOT, STATE, OPTIMIZER, EXCEPTION, DIST, ERRORS, EXTENT, PRIVATE,
- DATASET, ATTRIBUTE, DIGEST, LEFTOVER, OPENED, SET_EPOCH) = range(22)
-
-HEADER = 128
 SMALL = 64 << 10  # bytes of a ring when many processes share the spool
 GONE_NS = 10 * 10**9  # a recorder that has not looked for so long has died
-_RECORD = struct.Struct("<IHHQII")
+_HEADER, _RECORD, _PAD = map(layouts.packed, (layouts.HEADER_FIELDS, layouts.RECORD_FIELDS, layouts.RECORD_FIELDS[:3]))
+_AFTER, _RECORD_BYTES = layouts.HEADER_BYTES, _RECORD.size
+_AT = layouts.offsets(layouts.HEADER_FIELDS)
 # indices of the header's u64 words
-_HEAD, _TAIL, _DROPPED, _BEAT, _HOOK_NS, _CALLS, _RECORDS = 1, 2, 6, 7, 8, 9, 10
+_HEAD, _TAIL, _DROPPED, _BEAT, _HOOK_NS, _CALLS, _RECORDS = [
+    _AT[name] // 8 for name in ("head", "tail", "dropped", "beat", "hook_ns", "calls", "records")]
 
 _session = None
 
@@ -58,10 +58,11 @@ class Ring:
             path = os.path.join(spool, "%d.%d.ring" % (self.pid, mono()))
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             try:
-                os.posix_fallocate(fd, 0, HEADER + size)
-                self.map = mmap.mmap(fd, HEADER + size)
-            except OSError:
-                os.unlink(path)
+                os.posix_fallocate(fd, 0, _AFTER + size)
+                self.map = mmap.mmap(fd, _AFTER + size)
+            except OSError as e:  # an empty file needs no room: by its name the recorder knows of us nevertheless
+                os.ftruncate(fd, 0)
+                os.rename(path, "%s.%d.none" % (path[:-len(".ring")], e.errno or 0))
                 raise
             finally:
                 os.close(fd)
@@ -70,12 +71,12 @@ class Ring:
                 raise
             return
         now = mono()
-        struct.pack_into("<IQQIIIIQQQ", self.map, 4, 1, 0, 0, size, self.pid, os.getppid(), 0, now, 0, now)
+        _HEADER.pack_into(self.map, 0, b"", 1, 0, 0, size, self.pid, os.getppid(), 0, now, 0, now, 0, 0, 0)
         self.map[:4] = b"DPR1"  # last: the recorder may look at any time
         self.capacity = size
         # Items of a cast memoryview are stored whole, which struct's little-endian formats do byte by byte.
-        self.words = memoryview(self.map)[:HEADER].cast("Q")
-        self.flags = memoryview(self.map)[36:40].cast("I")
+        self.words = memoryview(self.map)[:_AFTER].cast("Q")
+        self.flags = memoryview(self.map)[_AT["flags"]:_AT["flags"] + 4].cast("I")
         self.dead = False
         self.put(PROCESS, _json(_describe(self.kind)))
 
@@ -86,10 +87,10 @@ class Ring:
             return
         # The lock is taken only when a signal handler or another thread of the program is inside: do not wait long.
         if not self.lock.acquire(False) and not self.lock.acquire(True, 0.01):
-            self.dropped += 1
+            self.drop()
             return
         try:
-            need = 24 + len(payload)
+            need = _RECORD_BYTES + len(payload)
             pad = -need & 7
             at = self.head % self.capacity
             end = at + need + pad
@@ -98,12 +99,13 @@ class Ring:
                 if not self.room(skip + need + pad):
                     return
                 if skip:
-                    struct.pack_into("<IHH", self.map, HEADER + at, skip, PAD, 0)
+                    _PAD.pack_into(self.map, _AFTER + at, skip, PAD, 0)
                     self.head += skip
                     at = 0
-            at += HEADER
+            at += _AFTER
             number = self.number
-            self.map[at:at + need] = _RECORD.pack(need + pad, kind, pad, t or mono(), get_ident() & 0xFFFFFFFF, number & 0xFFFFFFFF) + payload
+            self.map[at:at + need] = _RECORD.pack(need + pad, kind, pad, t or mono(), get_ident() & 0xFFFFFFFF,
+                                                  number & 0xFFFFFFFF) + payload
             self.number = number + 1
             self.head = self.words[_HEAD] = self.head + need + pad  # last: only now it exists
         finally:
@@ -114,12 +116,21 @@ class Ring:
         self.tail = self.words[_TAIL]
         if self.head + need - self.tail <= self.capacity:
             return True
+        self.drop()
+        if mono() - self.words[_BEAT] > GONE_NS:
+            self.give_up(layouts.FLAG_GAVE_UP)
+        return False
+
+    def drop(self):
+        """Counts a record that is not written; the recorder sees it at its next look."""
         self.dropped += 1
         self.words[_DROPPED] = self.dropped
-        if mono() - self.words[_BEAT] > GONE_NS:
+
+    def give_up(self, why):
+        """Nothing more is written; the recorder is told why, by a bit of the flags."""
+        if self.open and not self.dead:
             self.dead = True
-            self.flags[0] |= 2
-        return False
+            self.flags[0] |= why
 
     def cost(self, ns):
         """Adds what one of eight calls was measured to cost, for all eight."""
@@ -130,8 +141,9 @@ class Ring:
     def close(self):
         """The process ends in good order: no record follows."""
         if self.open and not self.dead:
+            guard.tell()
             self.count()
-            self.flags[0] |= 1
+            self.flags[0] |= layouts.FLAG_ENDED
 
     def count(self):
         self.words[_HOOK_NS], self.words[_CALLS], self.words[_RECORDS] = self.hook_ns, self.calls, self.number

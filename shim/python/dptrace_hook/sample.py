@@ -143,7 +143,8 @@ class _Reader:
 
     def integer(self, value, key):
         if self.leaf():
-            piece = b"i%d;" % value if value.bit_length() < 64 else b"I%d;" % value.bit_length() + value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True)
+            bits = value.bit_length()
+            piece = b"i%d;" % value if bits < 64 else b"I%d;" % bits + value.to_bytes(bits // 8 + 1, "little", signed=True)
             self.pieces.append(piece)
             self.other += len(piece) - 2
             self.metas += (key, piece)
@@ -274,7 +275,8 @@ class _Reader:
         else:
             strides, shape = tuple(t.stride()), tuple(where[1])
             reach = (sum((n - 1) * s for n, s in zip(shape, strides)) + 1) * item if size else 0
-            self.bytes_of(piece, item, size, ndarray(shape, "V%d" % item, _view(at, reach, _READ) if reach else b"", 0, tuple(s * item for s in strides)))
+            self.bytes_of(piece, item, size, ndarray(shape, "V%d" % item, _view(at, reach, _READ) if reach else b"", 0,
+                                                     tuple(s * item for s in strides)))
 
     def array(self, a):
         if type(a) is not ndarray:

@@ -1,26 +1,25 @@
-"""The generators that one fetcher can draw from, watched from window to window.
+"""The generators that one fetcher can draw from, watched from fetch to fetch.
 
-A window is one fetch. Workers read each state once per window, after it: nothing of the loader draws between two. The
-main process (num_workers=0) also reads before it, as the training loop draws there.
+Workers read each state once per fetch, after it: nothing of the loader draws between two. The main process (num_workers=0)
+also reads before it, as the training loop draws there.
 """
 import random
-import struct
 import sys
 
-from . import discover, guard, ring, rng, sample
+from . import discover, guard, layouts, ring, rng, sample
 
-BEGIN, FOUND, BEFORE, AFTER, FORK, TASK, END = range(7)
-# Windows after which the walk is done again: generators made late, in __getitem__ or by __iter__.
+BEGIN, FOUND, BEFORE, AFTER, FORK, TASK, END = range(len(layouts.WHEN_VALUES))
+# Fetches after which the walk is done again: generators made late, in __getitem__ or by __iter__.
 SEARCH_AFTER = {0, 7, 255, 4095}
 
-_STATE = struct.Struct("<IIIiIHHqq")
-_NAMED = {}  # (path, kind) -> number of the slot in this process
+_STATE = layouts.packed(layouts.STATE_FIELDS)
+_NUMBERS = {}  # (path, kind) -> number of the slot in this process
 _RAW_SEEN = set()  # blocks of Mersenne twisters whose whole state this process has written
 _RAW_MAX = 1 << 14
 
 
 def after_fork():
-    _NAMED.clear()
+    _NUMBERS.clear()
     _RAW_SEEN.clear()
 
 
@@ -81,13 +80,13 @@ class Slots:
         for found in globals_() + (discover.Walk().roots(self.dataset, self.collate) if self.dataset is not None else []):
             self.watch(found, when, 0)
 
-    def globals_(self, when, window):
+    def globals_(self, when, fetch):
         """NumPy's generator, where the program has loaded numpy.random only now."""
         if len(self.slots) < 3 and numpy_global() is not None:
             for found in globals_():
-                self.watch(found, when, window)
+                self.watch(found, when, fetch)
 
-    def watch(self, found, when, window):
+    def watch(self, found, when, fetch):
         obj = found.current()
         if obj is None or id(obj) in self.ids:
             return
@@ -97,9 +96,9 @@ class Slots:
         self.ids.add(id(obj))
         slot = Slot(found, obj, reader, _number(found, reader, obj))
         self.slots.append(slot)
-        self.write(slot, when, window, 0)
+        self.write(slot, when, fetch, 0)
 
-    def search(self, iterator, window):
+    def search(self, iterator, fetch):
         """Generators that were not there when the fetcher was made."""
         walk = discover.Walk()
         walk.roots(self.dataset, self.collate)
@@ -108,28 +107,28 @@ class Slots:
         known = {slot.found.path for slot in self.slots}
         for found in globals_() + walk.found:
             if found.path not in known:
-                self.watch(found, FOUND, window)
+                self.watch(found, FOUND, fetch)
 
-    def before(self, window):
-        self.look(BEFORE, window, ring.mono() - self.last_ns)
+    def before(self, fetch):
+        self.look(BEFORE, fetch, ring.mono() - self.last_ns)
 
-    def after(self, window, dur_ns):
-        self.look(AFTER, window, dur_ns)
+    def after(self, fetch, dur_ns):
+        self.look(AFTER, fetch, dur_ns)
         self.last_ns = ring.mono()
 
-    def look(self, when, window, dur_ns):
+    def look(self, when, fetch, dur_ns):
         """Writes the states that changed since the last look."""
         for slot in self.slots:
             obj = slot.current()
             if obj is not slot.obj:
-                self.replaced(slot, obj, window)
+                self.replaced(slot, obj, fetch)
                 continue
             peeked = slot.peek()
             if peeked != slot.last:
                 slot.last = peeked
-                self.write(slot, when, window, dur_ns)
+                self.write(slot, when, fetch, dur_ns)
 
-    def replaced(self, slot, obj, window):
+    def replaced(self, slot, obj, fetch):
         """Another object hangs in the slot's place, or none."""
         kind = None if obj is None else "bits" if type(slot.found) is Global and slot.found.kind == "bits" else rng.kind_of(type(obj))
         reader = None if kind is None else rng.reader(obj, kind)
@@ -137,9 +136,9 @@ class Slots:
             self.ids.discard(id(slot.obj))
             self.ids.add(id(obj))
             slot.take(obj, reader, _number(slot.found, reader, obj))
-            self.write(slot, FOUND, window, 0)
+            self.write(slot, FOUND, fetch, 0)
 
-    def write(self, slot, when, window, dur_ns):
+    def write(self, slot, when, fetch, dur_ns):
         reader = slot.reader
         place, pos = reader.place(slot.last)
         raw = b""
@@ -147,19 +146,20 @@ class Slots:
             raw = reader.raw()
         elif slot.found.role == "order":  # rows that readers of the data's generators skip: no substitute for theirs
             raw = reader.raw()
-        elif (window == 0 or when not in (AFTER, BEFORE)) and place not in _RAW_SEEN:  # window 0: may have seeded it
+        elif (fetch == 0 or when not in (AFTER, BEFORE)) and place not in _RAW_SEEN:  # fetch 0: may have seeded it
             raw = reader.raw()
             if len(_RAW_SEEN) < _RAW_MAX:
                 _RAW_SEEN.add(place)
-        ring.put(ring.STATE, _STATE.pack(slot.number, *self.where, window, when, len(place), pos, dur_ns) + place + raw)
+        ring.put(ring.STATE, _STATE.pack(slot.number, *self.where, fetch, when, len(place), pos, dur_ns) + place + raw)
 
 
 def _number(found, reader, obj):
     key = (found.path, reader.kind)
-    number = _NAMED.get(key)
+    number = _NUMBERS.get(key)
     if number is None:
-        number = _NAMED[key] = len(_NAMED)
-        ring.put_json(ring.SLOT, {"slot": number, "path": found.path, "kind": reader.kind, "class": discover.name(type(obj)), "owner": found.owner,
+        number = _NUMBERS[key] = len(_NUMBERS)
+        ring.put_json(ring.SLOT, {"slot": number, "path": found.path, "kind": reader.kind, "class": discover.name(type(obj)),
+                                  "owner": found.owner,
                                   "role": found.role, "attr": found.attr, "source": found.source, "first": found.first, "last": found.last})
     return number
 
@@ -171,12 +171,12 @@ def write_order(loader, number, number_of_pass):
         slots.watch(found, BEGIN, 0)
 
 
-def write_globals(when, window, worker=-1):
+def write_globals(when, fetch, worker=-1):
     """The process-wide generators at a moment of a process that is no DataLoader worker."""
     try:
         slots = Slots(0, 0, worker)
         for found in globals_():
-            slots.watch(found, when, window)
+            slots.watch(found, when, fetch)
     except Exception as e:
         if guard.theirs(e):
             raise

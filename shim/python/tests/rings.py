@@ -1,35 +1,49 @@
-"""A reader of the hook's record files as PROTOCOL.md describes them, independent of both other sides."""
+"""A reader of the hook's record files as PROTOCOL.md describes them: by the hook's own layouts, and by nothing else of it."""
 import json
 import os
 import struct
+import sys
 
-NAMES = ["pad", "process", "loader", "pass", "worker", "put", "fetch", "next", "slot", "state", "optimizer", "exception", "dist", "errors", "extent", "private",
-         "dataset", "attribute", "digest", "leftover", "opened", "set_epoch"]
-WHEN = ["begin", "found", "before", "after", "fork", "task", "end"]
-PUT, FETCH, NEXT, STATE, DIGEST = (struct.Struct("<" + f) for f in ("IIIiqIi", "IIiIIqqqqi", "IIIiIqqQI", "IIIiIHHqq", "IIiIIHH"))
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from dptrace_hook import layouts  # noqa: E402
+
+RECORD_BYTES = layouts.packed(layouts.RECORD_FIELDS).size
+# The first numbers of the module are the types of records; 0 is the first, and they end where they no longer rise by one.
+TYPES = [name.lower() for at, (name, number) in enumerate((n, v) for n, v in vars(layouts).items() if type(v) is int) if number == at]
+
+
+def unpacked(fields, data, at=0):
+    return dict(zip([name for name, _ in fields], layouts.packed(fields).unpack_from(data, at)))
+
+
+def attributes(facts):
+    """By names that Python has no other use for."""
+    return {"pass_" if name == "pass" else name: value for name, value in facts.items()}
 
 
 class Ring:
     def __init__(self, path):
         with open(path, "rb") as f:
             data = f.read()
-        (magic, version, self.head, self.tail, self.capacity, self.pid, self.ppid, self.flags, self.start, self.dropped, self.beat,
-         self.hook_ns, self.calls, self.number) = struct.unpack_from("<4sIQQIIIIQQQQQQ", data)
-        assert magic == b"DPR1" and version == 1, (magic, version)
-        assert len(data) == 128 + self.capacity and self.capacity % 8 == 0, (len(data), self.capacity)
+        self.__dict__.update(unpacked(layouts.HEADER_FIELDS, data))
+        assert self.magic == b"DPR1" and self.version == 1, (self.magic, self.version)
+        self.number, begin = self.__dict__.pop("records"), layouts.HEADER_BYTES
+        assert len(data) == begin + self.capacity and self.capacity % 8 == 0, (len(data), self.capacity)
         assert self.tail == 0 and self.head <= self.capacity, "these tests do not drain: %d of %d" % (self.head, self.capacity)
         assert os.path.basename(path) == "%d.%s.ring" % (self.pid, os.path.basename(path).split(".")[1])
         self.records, at, last = [], 0, None
         while at < self.head:
-            length, kind, pad, t, thread, number = struct.unpack_from("<IHHQII", data, 128 + at)
-            assert length % 8 == 0 and 24 <= length <= self.head - at and pad < 8, (at, length, pad)
+            record = unpacked(layouts.RECORD_FIELDS, data, begin + at)
+            length, kind, pad, number = (record[name] for name in ("length", "type", "pad", "number"))
+            assert length % 8 == 0 and RECORD_BYTES <= length <= self.head - at and pad < 8, (at, length, pad)
             if kind:
                 assert number == (0 if last is None else last + 1), (number, last)
                 last = number
-                self.records.append(Record(NAMES[kind], t, data[128 + at + 24:128 + at + length - pad]))
+                self.records.append(Record(TYPES[kind], record["t_ns"], data[begin + at + RECORD_BYTES:begin + at + length - pad]))
             at += length
         # the header's count is brought up to date now and then, and at a good end
-        assert self.number == len(self.records) or (self.number < len(self.records) and not self.flags & 1), (len(self.records), self.number)
+        more = len(self.records) - self.number
+        assert more == 0 or (more > 0 and not self.flags & layouts.FLAG_ENDED), (len(self.records), self.number)
 
     def of(self, kind):
         return [r for r in self.records if r.record == kind]
@@ -40,31 +54,27 @@ class Record:
 
     def __init__(self, kind, t, payload):
         self.record, self.t = kind, t
-        names = {"put": "loader pass_ batch worker dur_ns first n", "fetch": "loader pass_ worker batch window wait_ns fetch_ns collate_ns put_ns samples",
-                 "next": "loader pass_ batch worker status call_ns arrived_ns steps optimizer",
-                 "state": "slot loader pass_ worker window when id_length pos dur_ns"}.get(kind)
-        if kind == "digest":
-            self.digest(payload)
+        fields = vars(layouts).get(kind.upper() + "_FIELDS")
+        if fields is None:
+            self.__dict__.update(attributes(json.loads(payload.decode())))
             return
-        if names is None:
-            self.__dict__.update({"pass_" if k == "pass" else k: v for k, v in json.loads(payload.decode()).items()})
-            return
-        form = {"put": PUT, "fetch": FETCH, "next": NEXT, "state": STATE}[kind]
-        self.__dict__.update(zip(names.split(), form.unpack_from(payload)))
-        rest = payload[form.size:]
-        if kind == "put":
-            each = struct.Struct("<%dq" % max(self.n, 0))
-            self.indices = list(each.unpack_from(rest)) if self.n >= 0 else rest.decode()
-            self.ids = list(each.unpack(rest[each.size:])) if self.n >= 0 and len(rest) > each.size else []
-        elif kind == "state":
-            self.when, self.id, self.raw = WHEN[self.when], rest[:self.id_length], rest[self.id_length:]
-        else:
-            assert not rest, (kind, rest)
+        self.__dict__.update(attributes(unpacked(fields, payload)))
+        getattr(self, "rest_of_" + kind, self.nothing)(payload[layouts.packed(fields).size:])
 
-    def digest(self, payload):
-        self.loader, self.pass_, self.worker, self.batch, self.window, n, indexed = DIGEST.unpack_from(payload)
-        rest = payload[DIGEST.size:]
-        numbers = struct.unpack_from("<%dq" % (n * (1 + indexed)), rest)
+    def nothing(self, rest):
+        assert not rest, (self.record, rest)
+
+    def rest_of_put(self, rest):
+        each = struct.Struct("<%dq" % max(self.n, 0))
+        self.indices = list(each.unpack_from(rest)) if self.n >= 0 else rest.decode()
+        self.ids = list(each.unpack(rest[each.size:])) if self.n >= 0 and len(rest) > each.size else []
+
+    def rest_of_state(self, rest):
+        self.when, self.id, self.raw = layouts.WHEN_VALUES[self.when], rest[:self.id_length], rest[self.id_length:]
+
+    def rest_of_digest(self, rest):
+        n = self.n
+        numbers = struct.unpack_from("<%dq" % (n * (1 + self.indexed)), rest)
         self.positions, self.indices = list(numbers[:n]), list(numbers[n:])
         rest = rest[8 * len(numbers):]
         assert len(rest) == 33 * n, (n, len(rest))

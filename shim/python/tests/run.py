@@ -61,7 +61,8 @@ def side_by_side(jobs, tests, options):
     os.write(numbers, struct.pack("<%dI" % len(tests), *range(len(tests))))  # a pipe has room for 16384
     os.close(numbers)
     again = [sys.executable, os.path.abspath(__file__)] + ["-v"] * options.verbose + ["--often"] * options.often + options.names
-    parts = [subprocess.Popen(again + ["--from", str(to_do)], pass_fds=[to_do], stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for _ in range(jobs)]
+    parts = [subprocess.Popen(again + ["--from", str(to_do)], pass_fds=[to_do], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+             for _ in range(jobs)]
     passed = failed = 0
     for part in parts:
         text = part.communicate()[0].decode("utf-8", "replace")

@@ -25,7 +25,8 @@ class Compose:
 class Held(Dataset):
     fixed = 3
     def __init__(self, n=8):
-        self.n, self.epoch, self.served, self.name, self.long, self.huge, self.none, self.on = n, 0, 0, "train", "x" * 65, 1 << 70, None, True
+        self.n, self.epoch, self.served, self.name = n, 0, 0, "train"
+        self.long, self.huge, self.none, self.on = "x" * 65, 1 << 70, None, True
         self.transform = Compose([Jitter(), functools.partial(scale, config={"by": 2})])
     def __len__(self):
         return self.n
@@ -79,7 +80,8 @@ class Persistent(HookTest):
     def test_functions(self):
         told, workers = self.record(self.FUNCTIONS)
         values = [(a.path, a.value.partition(" of line")[0]) for a in told if vars(a)["class"] == "builtins.function"]
-        self.assertEqual(values, [("dataset.transform", "weak"), ("dataset.other", "<lambda>"), ("dataset.transform", "strong"), ("dataset.other", "<lambda>")])
+        self.assertEqual(values, [("dataset.transform", "weak"), ("dataset.other", "<lambda>"), ("dataset.transform", "strong"),
+                                  ("dataset.other", "<lambda>")])
         self.assertEqual([(a.path, a.value) for a in workers[0] if a.path == "dataset.transform"], [("dataset.transform", "weak")])
 
     RENEWED = """
@@ -90,8 +92,10 @@ class Persistent(HookTest):
         def __getitem__(self, i):
             return torch.ones(2) * self.rows[0]
     data = Rows()
-    data.rows, data.grown, data.written, data.filled, data.path, data.of = list(range(20)), {"a": [1]}, np.zeros(3000), torch.zeros(9), "x" * 80, Jitter()
-    data.names, data.steps, data.shared, data.none, data.mode, data.kept = ["%d.png" % i for i in range(500)], [scale], torch.zeros(3).share_memory_(), None, "all", [Jitter(), {"a": 1}]
+    data.rows, data.grown, data.written = list(range(20)), {"a": [1]}, np.zeros(3000)
+    data.filled, data.path, data.of = torch.zeros(9), "x" * 80, Jitter()
+    data.names, data.steps, data.shared = ["%d.png" % i for i in range(500)], [scale], torch.zeros(3).share_memory_()
+    data.none, data.mode, data.kept = None, "all", [Jitter(), {"a": 1}]
     def change(n):
         if n == 1:
             data.rows, data.none, data.kept = list(range(20)), [4], [Jitter(), {"a": 1}]
@@ -114,8 +118,10 @@ class Persistent(HookTest):
         found = [(a.pass_, a.path, vars(a)["class"].split(".")[-1], a.items, a.read) for a in told if hasattr(a, "items")]
         self.assertEqual(sorted(found), sorted([
             (1, "dataset.none", "list", 1, "no"), (1, "dataset.grown", "dict", 2, "no"),
-            (2, "dataset.rows", "list", 20, "yes"), (2, "dataset.filled", "Tensor", 9, "no"), (2, "dataset.written", "ndarray", 3000, "no"), (2, "dataset.names", "list", 500, "no"),
-            (2, "dataset.steps", "list", 1, "no"), (2, "dataset.of", "Compose", 0, "no"), (2, "dataset.mode", "set", 1, "no"), (2, "dataset.path", "int", 0, "no")]))
+            (2, "dataset.rows", "list", 20, "yes"), (2, "dataset.filled", "Tensor", 9, "no"),
+            (2, "dataset.written", "ndarray", 3000, "no"), (2, "dataset.names", "list", 500, "no"),
+            (2, "dataset.steps", "list", 1, "no"), (2, "dataset.of", "Compose", 0, "no"), (2, "dataset.mode", "set", 1, "no"),
+            (2, "dataset.path", "int", 0, "no")]))
         self.assertEqual([a for a in workers[0] if hasattr(a, "items")], [])
 
     CHANGES = """
@@ -127,7 +133,8 @@ class Persistent(HookTest):
         if n == 2:
             data.name = None
             del data.none
-    loader = DataLoader(ConcatDataset([Subset(data, range(8))]), batch_size=2, collate_fn=Collate(), num_workers=2, persistent_workers=True, multiprocessing_context=how)
+    loader = DataLoader(ConcatDataset([Subset(data, range(8))]), batch_size=2, collate_fn=Collate(), num_workers=2, persistent_workers=True,
+            multiprocessing_context=how)
     passes(loader, change)
 """
 
@@ -138,9 +145,12 @@ class Persistent(HookTest):
         # getattr(self, "on") may name any attribute: of what is not spelled out nobody knows.
         self.assertEqual(first, {
             at + "n": ("int", "8", "", "n"), at + "epoch": ("int", "0", "yes", "epoch"), at + "served": ("int", "0", "yes", "served"),
-            at + "name": ("str", "'train'", "", "name"), at + "none": ("NoneType", "None", "", "none"), at + "on": ("bool", "True", "yes", "on"),
-            at + "transform.transforms[0].strength": ("float", "0.5", "yes", "strength"), at + "transform.transforms[0].unused": ("int", "1", "", "unused"),
-            at + "transform.transforms[1].keywords['config']['by']": ("int", "2", "yes", "by"), "collate_fn.pad": ("int", "0", "yes", "pad")})
+            at + "name": ("str", "'train'", "", "name"), at + "none": ("NoneType", "None", "", "none"),
+            at + "on": ("bool", "True", "yes", "on"),
+            at + "transform.transforms[0].strength": ("float", "0.5", "yes", "strength"),
+            at + "transform.transforms[0].unused": ("int", "1", "", "unused"),
+            at + "transform.transforms[1].keywords['config']['by']": ("int", "2", "yes", "by"),
+            "collate_fn.pad": ("int", "0", "yes", "pad")})
         self.assertEqual({(a.when, a.worker, a.loader) for a in told}, {("iter", -1, 1)})
         later = sorted((a.pass_, a.path.split(".")[-1], a.value) for a in told if a.pass_)
         self.assertEqual(later, [(1, "epoch", "1"), (1, "pad", "1"), (1, "strength", "1.5"),
@@ -148,7 +158,8 @@ class Persistent(HookTest):
         self.assertEqual(len(workers), 2)
         for worker in workers:
             self.assertEqual({(a.when, a.loader) for a in worker}, {("fetch", 0)})
-            self.assertEqual({a.path: (vars(a)["class"].split(".")[-1], a.value, a.read, a.attr) for a in worker if a.pass_ == 0}, first, "the same places in the copy")
+            self.assertEqual({a.path: (vars(a)["class"].split(".")[-1], a.value, a.read, a.attr) for a in worker if a.pass_ == 0}, first,
+                             "the same places in the copy")
             self.assertEqual([(a.pass_, a.path, a.value) for a in worker if a.pass_], [(1, at + "served", "4"), (2, at + "served", "8")])
         epoch = next(a for a in told if a.path == at + "epoch")
         with open(epoch.source) as f:
@@ -195,7 +206,8 @@ class Persistent(HookTest):
     for data in Plain(), items:
         passes(DataLoader(data, num_workers=1, persistent_workers=True, multiprocessing_context=how), n=1)
 """)
-        self.assertEqual({a.path: a.read for a in told if a.loader == 1}, {"dataset.used": "yes", "dataset.by_way": "yes", "dataset.stored": "no", "dataset.unused": "no"})
+        self.assertEqual({a.path: a.read for a in told if a.loader == 1},
+                         {"dataset.used": "yes", "dataset.by_way": "yes", "dataset.stored": "no", "dataset.unused": "no"})
         self.assertEqual({a.path: a.read for a in told if a.loader == 2}, {"dataset.unused": ""}, "list.__getitem__ is not Python")
 
     def test_many(self):
@@ -230,6 +242,7 @@ class Ranks(HookTest):
         return found
 
     def test_contents(self):
+        self.change("contents", "LOADER_NS = PROCESS_NS = 1 << 60")  # a slow machine has time enough
         one, two = self.record("""
     data = Held(4)
     names = ["f%d.jpg" % i for i in range(1000)]
@@ -250,9 +263,12 @@ class Ranks(HookTest):
 """)
         self.assertEqual(list(one), list(two))
         whole = lambda name: (one["dataset.dataset." + name], two["dataset.dataset." + name])  # noqa: E731
-        equal = lambda name: tuple(bool(getattr(a, how)) and getattr(a, how) == getattr(b, how) for a, b in [whole(name)] for how in ("ordered", "unordered"))  # noqa: E731
-        wanted = {"same": (True, True), "shuffled": (False, True), "changed": (False, False), "records": (False, False), "table": (False, False), "labels": (False, True),
-                  "set": (False, True), "frozen": (False, True), "range": (False, False), "array": (False, True), "tensor": (False, True), "matrix": (True, False),
+        equal = lambda name: tuple(bool(getattr(a, how)) and getattr(a, how) == getattr(b, how)  # noqa: E731
+                                   for a, b in [whole(name)] for how in ("ordered", "unordered"))
+        wanted = {"same": (True, True), "shuffled": (False, True), "changed": (False, False), "records": (False, False),
+                  "table": (False, False), "labels": (False, True),
+                  "set": (False, True), "frozen": (False, True), "range": (False, False), "array": (False, True), "tensor": (False, True),
+                  "matrix": (True, False),
                   "strings": (True, True), "large": (True, False), "huge": (True, False), "own": (False, False), "empty": (True, True)}
         self.assertEqual({name: equal(name) for name in wanted}, wanted)
         self.assertNotIn("dataset.dataset.objects", one)

@@ -12,7 +12,7 @@ import torch
 from harness import PRELUDE, PYTHON, HookTest, versions
 
 sys.path.insert(0, PYTHON)
-from dptrace_hook import digests, sample  # noqa: E402
+from dptrace_hook import digests, open_files, sample  # noqa: E402
 
 ALL, SOME, LITTLE, STRINGS, INTEGERS, LEFT = 1, 2, 4, 8, 16, 32
 Pair = collections.namedtuple("Pair", "x y")
@@ -34,7 +34,8 @@ class Evil:
     def _called(self, *args, **kwargs):
         raise Called()
 
-    __len__ = __iter__ = __eq__ = __hash__ = __getattr__ = __bool__ = __repr__ = __str__ = __getitem__ = __contains__ = __array__ = __index__ = _called
+    __len__ = __iter__ = __eq__ = __hash__ = __getattr__ = __bool__ = __repr__ = __str__ = __getitem__ = _called
+    __contains__ = __array__ = __index__ = _called
     __lt__ = __getstate__ = __reduce__ = __reduce_ex__ = __bytes__ = __float__ = __int__ = keys = items = _asdict = _called
 
 
@@ -129,9 +130,11 @@ class Read(unittest.TestCase):
                     ("expanded", torch.ones(3, 4), torch.ones(3, 1).expand(3, 4)),
                     ("at an offset", image[1], image[1].clone()), ("no dimension", torch.tensor(5), torch.tensor([4, 5])[1]),
                     ("requires grad", torch.ones(3), torch.ones(3, requires_grad=True)),
-                    ("array in Fortran's order", array, np.asfortranarray(array)), ("array with negative strides", array, array[::-1].copy()[::-1]),
+                    ("array in Fortran's order", array, np.asfortranarray(array)),
+                    ("array with negative strides", array, array[::-1].copy()[::-1]),
                     ("memmap", array, mapped), ("texts of arrays", np.array(["a", "bc"]), np.array(["a", "bc"])),
-                    ("NumPy's integer", 5, np.int64(5)), ("NumPy's text", "abc", np.str_("abc")), ("dates", np.datetime64(3, "D"), np.datetime64(3, "D")),
+                    ("NumPy's integer", 5, np.int64(5)), ("NumPy's text", "abc", np.str_("abc")),
+                    ("dates", np.datetime64(3, "D"), np.datetime64(3, "D")),
                     ("containers", (1, [2.5, {"a": None}]), (1, [2.5, {"a": None}])), ("ordered", {"a": 1}, collections.OrderedDict(a=1)),
                     ("long list", list(range(500)), list(range(500))), ("very long list", list(range(9000)), list(range(9000))),
                     ("named", Pair(1, image), Pair(1, image.clone())), ("record", Record(1, 2), Record(1, 2)),
@@ -149,11 +152,16 @@ class Read(unittest.TestCase):
         zeros = torch.zeros(2, dtype=torch.float64)
         nan = np.array([0x7ff8000000000000, 0x7ff8000000000001], dtype=np.uint64).view(np.float64)
         for name, a, b in (
-                ("a pixel", image, other), ("a pixel, permuted", image.permute(1, 2, 0), other.permute(1, 2, 0)), ("of an array", array, changed),
-                ("of an array, permuted", array.transpose(), changed.transpose()), ("dtype", zeros, zeros.to(torch.int64)), ("shape", torch.zeros(2, 3), torch.zeros(3, 2)),
-                ("sign of zero", zeros, -zeros), ("payload of nan", nan[:1], nan[1:]), ("float", 1.0, 1.5), ("type of number", 1, 1.0), ("bool", True, 1),
-                ("none", None, False), ("text", "a", "b"), ("bytes", "a", b"a"), ("border of texts", ("ab", "c"), ("a", "bc")), ("order", (1, 2), (2, 1)),
-                ("structure", (1, (2, 3)), ((1, 2), 3)), ("key", {"a": 1}, {"b": 1}), ("number or text", 12, "12"), ("length", [1, 2], [1, 2, 2]),
+                ("a pixel", image, other), ("a pixel, permuted", image.permute(1, 2, 0), other.permute(1, 2, 0)),
+                ("of an array", array, changed),
+                ("of an array, permuted", array.transpose(), changed.transpose()), ("dtype", zeros, zeros.to(torch.int64)),
+                ("shape", torch.zeros(2, 3), torch.zeros(3, 2)),
+                ("sign of zero", zeros, -zeros), ("payload of nan", nan[:1], nan[1:]), ("float", 1.0, 1.5), ("type of number", 1, 1.0),
+                ("bool", True, 1),
+                ("none", None, False), ("text", "a", "b"), ("bytes", "a", b"a"), ("border of texts", ("ab", "c"), ("a", "bc")),
+                ("order", (1, 2), (2, 1)),
+                ("structure", (1, (2, 3)), ((1, 2), 3)), ("key", {"a": 1}, {"b": 1}), ("number or text", 12, "12"),
+                ("length", [1, 2], [1, 2, 2]),
                 ("long list", list(range(500)), list(range(499)) + [7]), ("very long list", list(range(9000)), list(range(8999)) + [7]),
                 ("long text", "ab" * 50000, "ab" * 49999 + "ba"), ("large integer", 10**400, 10**400 + 1), ("complex", 1j, 2j),
                 ("array or tensor", torch.zeros(2), np.zeros(2, dtype=np.float32)), ("fields", np.zeros(1, "i4,i4"), np.zeros(1, "i4,f4"))):
@@ -185,8 +193,10 @@ class Read(unittest.TestCase):
     def test_metas_survive_augmentation(self):
         x = torch.rand(3, 20, 20)
         for name, a, b, kind in (
-                ("label", (x, 3), (x + 1, 3), INTEGERS), ("path", (x, 3, "a.jpg"), (x.flip(0), 3, "a.jpg"), STRINGS), ("bytes", (x, b"key"), (-x, b"key"), STRINGS),
-                ("tokens", {"ids": list(range(40)), "x": 0.5}, {"ids": list(range(40)), "x": 0.25}, INTEGERS), ("NumPy's", (x, np.int32(3)), (x + 1, np.int64(3)), INTEGERS),
+                ("label", (x, 3), (x + 1, 3), INTEGERS), ("path", (x, 3, "a.jpg"), (x.flip(0), 3, "a.jpg"), STRINGS),
+                ("bytes", (x, b"key"), (-x, b"key"), STRINGS),
+                ("tokens", {"ids": list(range(40)), "x": 0.5}, {"ids": list(range(40)), "x": 0.25}, INTEGERS),
+                ("NumPy's", (x, np.int32(3)), (x + 1, np.int64(3)), INTEGERS),
                 ("a long text beside it", ("z" * 70000, 7), ("y" * 70000, 7), INTEGERS)):
             self.assertEqual(read(a)[2], read(b)[2], name)
             self.assertNotEqual(read(a)[1], read(b)[1], name)
@@ -199,7 +209,8 @@ class Read(unittest.TestCase):
             self.assertEqual(read(nothing)[0] & (STRINGS | INTEGERS), 0)
 
     def test_next_to_nothing(self):
-        for little in (torch.zeros(3, 224, 224), np.full((5, 5), 255, np.uint8), (torch.zeros(4), 3), 7, (1, True), "abc"[:2], torch.zeros(0), [], ):
+        for little in (torch.zeros(3, 224, 224), np.full((5, 5), 255, np.uint8), (torch.zeros(4), 3), 7, (1, True), "abc"[:2],
+                       torch.zeros(0), [], ):
             kind = read(little)[0]
             self.assertTrue(kind == 0 or kind & LITTLE, little)
         spot = torch.zeros(3, 224, 224)
@@ -209,9 +220,11 @@ class Read(unittest.TestCase):
 
     def test_what_cannot_be_read_is_left_out(self):
         x = torch.ones(3)
-        strange = [object(), x.to_sparse(), torch.nn.Parameter(x), np.array([{}, 1], dtype=object), np.ma.array([1]), {1, 2}, range(3), Evil(), EvilDict(a=1),
+        strange = [object(), x.to_sparse(), torch.nn.Parameter(x), np.array([{}, 1], dtype=object), np.ma.array([1]), {1, 2}, range(3),
+                   Evil(), EvilDict(a=1),
                    EvilList([1]), WithMeta(), EvilText("a"), EvilNumber(1), EVIL_ARRAY, x.as_subclass(EvilTensor),
-                   torch.empty(3, device="meta") if versions("torch") >= (1, 9) else object(), torch.quantize_per_tensor(x, 0.1, 0, torch.quint8)]
+                   torch.empty(3, device="meta") if versions("torch") >= (1, 9) else object(),
+                   torch.quantize_per_tensor(x, 0.1, 0, torch.quint8)]
         if versions("torch") >= (1, 10):
             strange += [torch.ones(3, dtype=torch.complex64).conj(), torch.ones(3, dtype=torch.complex64).conj().imag]
         emptied = torch.ones(30)
@@ -253,8 +266,10 @@ class Read(unittest.TestCase):
 
     def test_indices(self):
         sample.bind()
-        for asked, n, found in (([3, 4], 2, [3, 4]), ((3,), 1, (3,)), ([np.int64(3), np.int32(4)], 2, [3, 4]), ([3, 4], 1, None), ([None, None], 2, None),
-                                (["a"], 1, None), ([True], 1, None), ([2**63], 1, None), ([[1, 2]], 1, None), ([torch.tensor(1)], 1, None), ([], 0, None),
+        for asked, n, found in (([3, 4], 2, [3, 4]), ((3,), 1, (3,)), ([np.int64(3), np.int32(4)], 2, [3, 4]), ([3, 4], 1, None),
+                                ([None, None], 2, None),
+                                (["a"], 1, None), ([True], 1, None), ([2**63], 1, None), ([[1, 2]], 1, None), ([torch.tensor(1)], 1, None),
+                                ([], 0, None),
                                 (None, 1, None), ([WithMeta()], 1, None), ([1, 2.0], 2, None)):
             self.assertEqual(digests.indices_of(asked, n), found, repr(asked) if n else "")
 
@@ -263,7 +278,8 @@ class Budget(unittest.TestCase):
     """How many samples: one in 2^power, so that their digests take one part in SHARE of the fetches' time."""
 
     def test_power(self):
-        for per_sample, each, power in ((8000000, 20000, 0), (1000000, 20000, 1), (3000, 4000, 8), (1, 4000, 19), (0, 4000, digests.MAX_POWER)):
+        for per_sample, each, power in ((8000000, 20000, 0), (1000000, 20000, 1), (3000, 4000, 8), (1, 4000, 19),
+                                        (0, 4000, digests.MAX_POWER)):
             b = digests.Budget()
             for _ in range(200):
                 b.took(each, 1)
@@ -364,7 +380,8 @@ class Records(HookTest):
                 self.assertEqual({kind for stream in (a, b) for _, kind, _, _ in stream.values()}, {ALL | STRINGS})
                 same = [p for p in a if p in b and a[p] == b[p]]
                 self.assertEqual(len(same), 0 if shard else len(set(a) & set(b)), (method, shard))
-                self.assertEqual(len({s[2] for stream in (a, b) for s in stream.values()}), len(a) + len(b) if shard else len(set(a) | set(b)))
+                self.assertEqual(len({s[2] for stream in (a, b) for s in stream.values()}), len(a) + len(b) if shard
+                                 else len(set(a) | set(b)))
 
     def clear(self):
         for name in os.listdir(self.spool):
@@ -437,7 +454,8 @@ class Records(HookTest):
         program = """
             if __name__ == "__main__":
                 for workers in (2, 0):
-                    for batch in DataLoader(Large(), batch_size=4, num_workers=workers, multiprocessing_context="fork" if workers else None):
+                    for batch in DataLoader(Large(), batch_size=4, num_workers=workers,
+                            multiprocessing_context="fork" if workers else None):
                         pass
             """
         self.record(program, digest="off")
@@ -518,7 +536,8 @@ class Records(HookTest):
             if __name__ == "__main__":
                 for workers in (0, 2):
                     seeds()
-                    fit(DataLoader(Odd(), batch_size=4, shuffle=True, num_workers=workers, collate_fn=pick, multiprocessing_context="fork" if workers else None))
+                    fit(DataLoader(Odd(), batch_size=4, shuffle=True, num_workers=workers, collate_fn=pick,
+                            multiprocessing_context="fork" if workers else None))
                     print(torch.rand(1), random.random(), np.random.rand())
                 try:
                     from torch.overrides import TorchFunctionMode
@@ -565,14 +584,16 @@ class Leftovers(HookTest):
         program = """
             if __name__ == "__main__":
                 for workers in (0, 2):
-                    for batch in DataLoader(Stream(n=%d), batch_size=8, num_workers=workers, drop_last=%s, multiprocessing_context="fork" if workers else None):
+                    for batch in DataLoader(Stream(n=%d), batch_size=8, num_workers=workers, drop_last=%s,
+                            multiprocessing_context="fork" if workers else None):
                         pass
                 for batch in DataLoader(Stream(n=4), batch_size=None):
                     pass
                 for batch in DataLoader(Mapped(12), batch_size=8, drop_last=True):
                     pass
             """
-        for n, drop, expected in ((30, True, [(0, 0, 0, 6), (0, 0, 1, 6), (1, 0, -1, 6)]), (30, False, []), (32, True, []), (5, True, [(0, 0, 0, 5), (0, 0, 1, 5), (1, 0, -1, 5)])):
+        for n, drop, expected in ((30, True, [(0, 0, 0, 6), (0, 0, 1, 6), (1, 0, -1, 6)]), (30, False, []), (32, True, []),
+                                  (5, True, [(0, 0, 0, 5), (0, 0, 1, 5), (1, 0, -1, 5)])):
             for name in os.listdir(self.spool):
                 os.unlink(os.path.join(self.spool, name))
             code, out, err = self.run_program(program % (n, drop), prelude=PROGRAMS)
@@ -600,6 +621,14 @@ class Leftovers(HookTest):
 
 
 class Opened(HookTest):
+    def test_which(self):
+        """The recorder's own test reads the same paths."""
+        with open(os.path.join(PYTHON, "tests", "data_files.txt")) as f:
+            told = [line.rstrip("\n").split(" ", 1) for line in f if not line.startswith("#")]
+        self.assertEqual({how for how, _ in told}, {"data", "none"})
+        for how, path in told:
+            self.assertEqual(open_files.data(path), how == "data", path)
+
     def test_data_files(self):
         self.write("read.bin", "x" * 100)
         self.write("inherited.bin", "x")
@@ -608,8 +637,10 @@ class Opened(HookTest):
         code, out, err = self.run_program("""
             class Shards(Stream):
                 def __iter__(self):
-                    with open("read.bin") as f, open("module.py") as m, open("written.log", "a") as w, open("/proc/self/stat") as p, open("gone", "w+") as g, open("yjullwdr", "w+") as probe, open("shard_00") as short:
-                        os.unlink("gone")
+                    gone = "gone.%d" % os.getpid()
+                    with open("read.bin") as f, open("module.py") as m, open("written.log", "a") as w, open("/proc/self/stat") as p, \\
+                            open(gone, "w+") as g, open("yjullwdr", "w+") as probe, open("shard_00") as short:
+                        os.unlink(gone)
                         for i in range(20):
                             yield torch.zeros(2)
                             if i == 6 * 4 // 4:
@@ -617,7 +648,8 @@ class Opened(HookTest):
             if __name__ == "__main__":
                 held = open("inherited.bin")
                 for workers in (0, 2):
-                    for batch in DataLoader(Shards(), batch_size=1, num_workers=workers, multiprocessing_context="fork" if workers else None):
+                    for batch in DataLoader(Shards(), batch_size=1, num_workers=workers,
+                            multiprocessing_context="fork" if workers else None):
                         pass
             """, prelude=PROGRAMS)
         self.assertEqual(code, 0, err)

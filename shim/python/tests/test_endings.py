@@ -2,12 +2,12 @@
 import os
 import sys
 
-from harness import HookTest
+from harness import HookTest, layouts
 
 
 class Asked(HookTest):
     def exits(self):
-        return [(w.exitcode, w.asked) for w in self.main_ring().of("worker") if w.phase == "exit"]
+        return [(w.exit_code, w.asked) for w in self.main_ring().of("worker") if w.phase == "exit"]
 
     def test_workers_that_were_done_or_left_early_were_asked(self):
         for method in ("fork", "spawn", "forkserver"):
@@ -61,7 +61,7 @@ class Asked(HookTest):
                 out = self.run_both(program.replace("HOW", how).replace("METHOD", repr(method)))
                 self.assertEqual(out, "failed\n")
                 self.assert_no_errors()
-                exits = sorted((w.worker, w.exitcode, w.asked) for w in self.main_ring().of("worker") if w.phase == "exit")
+                exits = sorted((w.worker, w.exit_code, w.asked) for w in self.main_ring().of("worker") if w.phase == "exit")
                 died = [e for e in exits if e[0] == 1]  # index 13 is of the second worker's second batch
                 self.assertEqual(died, [(1, code if method == "fork" or code > 0 else died[0][1], "no")], method)
                 self.assertTrue(all(e[1:] == (0, "yes") for e in exits if e[0] == 0), exits)
@@ -82,7 +82,7 @@ class Asked(HookTest):
                         pass
                 """.replace("HOW", how))
             self.assert_no_errors()
-            exits = [(w.worker, w.exitcode, w.asked) for w in self.main_ring().of("worker") if w.phase == "exit"]
+            exits = [(w.worker, w.exit_code, w.asked) for w in self.main_ring().of("worker") if w.phase == "exit"]
             self.assertIn((1, code, "no"), exits)
             self.assertFalse([e for e in exits if e[0] == 0 and e[2] == "no"], exits)
             for name in os.listdir(self.spool):
@@ -90,14 +90,14 @@ class Asked(HookTest):
 
     def test_the_exit_status_is_left_for_the_program(self):
         out = self.run_both("""
-            import signal, time
+            import signal
             if __name__ == "__main__":
                 iterator = iter(DataLoader(Noise(), batch_size=4, num_workers=1, multiprocessing_context="fork"))
                 next(iterator)
                 process = iterator._workers[0]
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 os.kill(process.pid, signal.SIGKILL)
-                time.sleep(0.3)
+                os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
                 iterator._shutdown_workers()
                 print(process._popen.returncode, process.exitcode)
                 iterator._shutdown_workers()
@@ -115,7 +115,8 @@ class Uncaught(HookTest):
         found = [(r, e) for r in self.rings() for e in r.of("exception") if e.stage == "exit"]
         for ring, e in found:
             self.assertEqual((e.loader, e.pass_, e.worker, e.sample), (0, 0, -1, -1))
-            self.assertEqual((ring.records[-1].record, ring.flags & 1), ("exception", 1), "it must be there before the ring is closed")
+            self.assertEqual((ring.records[-1].record, ring.flags), ("exception", layouts.FLAG_ENDED),
+                             "it must be there before the ring is closed")
         return [e for _, e in found]
 
     def test_what_ended_the_program(self):
@@ -189,7 +190,7 @@ class Uncaught(HookTest):
                 os.unlink(os.path.join(self.spool, name))
 
     def test_what_leaves_the_worker_loop(self):
-        self.change("windows", """
+        self.change("fetches", """
             def _planted(original, *args, **kwargs):
                 def broken(*a, **k):
                     raise MemoryError("in torch itself")

@@ -1,9 +1,10 @@
 """Whatever goes wrong in the hook, the program does not notice; what is the program's own gets through."""
 import ast
+import errno
 import os
 import resource
 
-from harness import HookTest, versions
+from harness import HookTest, layouts, versions
 
 TRAIN = """
     if __name__ == "__main__":
@@ -18,12 +19,15 @@ TRAIN = """
 
 class FailOpen(HookTest):
     def test_every_part_of_the_hook_may_fail(self):
-        broken = {"slots": ("Slots.begin", "Slots.look", "Slots.search"), "iterators": ("delivered", "put_indices", "pass_begins", "ended", "where_made"),
-                  "windows": ("enter", "leave", "attach", "shadow"), "discover": ("Walk.roots",), "rng": ("reader",), "steps": ("_switch",), "ring": ("Ring.put",),
+        broken = {"slots": ("Slots.begin", "Slots.look", "Slots.search"),
+                  "iterators": ("delivered", "put_indices", "pass_begins", "ended", "where_made"),
+                  "fetches": ("enter", "leave", "attach", "shadow"), "discover": ("Walk.roots",), "rng": ("reader",),
+                  "steps": ("_switch",), "ring": ("Ring.put",),
                   "forks": ("_under_multiprocessing",), "hooks": ("wrap",), "failures": ("write", "uncaught"),
                   "identity": ("sampling", "_whole", "paths"), "attributes": ("at_iter", "at_fetch"), "dist": ("rank_known",),
-                  "extents": ("sample",), "addresses": ("members", "segments"), "private": ("Extents.rows",), "asked": ("of",), "pickles": ("size",),
-                  "digests": ("Digests.take", "Budget.fetch"), "sample": ("bind",), "opened": ("Files.find",)}
+                  "extents": ("sample",), "addresses": ("members", "segments"), "pagemap": ("Extents.rows",), "worker_exits": ("asked",),
+                  "pickles": ("size",),
+                  "digests": ("Digests.take", "Budget.fetch"), "sample": ("bind",), "open_files": ("Files.find",)}
         plain = self.run_program(TRAIN, hooked=False)
         self.assertEqual(plain[0], 0, plain[2])
         everything = os.path.join(self.hook, "dptrace_hook")
@@ -31,7 +35,8 @@ class FailOpen(HookTest):
             path = os.path.join(everything, module + ".py")
             with open(path) as f:
                 whole = f.read()
-            self.change(module, "def _planted(*args, **kwargs):\n    raise ValueError('planted')\n\n\n" + "".join(n + " = _planted\n" for n in names))
+            self.change(module, "def _planted(*args, **kwargs):\n    raise ValueError('planted')\n\n\n"
+                        + "".join(n + " = _planted\n" for n in names))
             for name in names:
                 self.assertIn("def %s(" % name.split(".")[-1], whole, "%s.%s is not there to be broken" % (module, name))
             hooked = self.run_program(TRAIN)
@@ -40,13 +45,49 @@ class FailOpen(HookTest):
                 f.write(whole)
 
     def test_errors_of_ours_are_told(self):
-        self.change("windows", "def leave(*args):\n    raise ValueError('planted')\n")
+        self.change("fetches", "def leave(*args):\n    raise ValueError('planted')\n")
         code, _, err = self.run_program(TRAIN)
         self.assertEqual(code, 0, err)
         told = [e for r in self.rings() for e in r.of("errors")]
         self.assertTrue(told)
         self.assertIn("ValueError", told[0].last)
         self.assertIn("planted", told[0].last)
+
+    def test_how_many_errors_is_told_as_the_process_ends(self):
+        self.change("fetches", "def leave(*args):\n    raise ValueError('planted')\n")
+        code, _, err = self.run_program("""
+            if __name__ == "__main__":
+                fit(DataLoader(Noise(), batch_size=4, num_workers=1, multiprocessing_context="fork"), 1)
+                fit(DataLoader(Noise(12), batch_size=4), 1)
+            """)
+        self.assertEqual(code, 0, err)
+        told = sorted([(e.count, e.disabled) for e in r.of("errors")] for r in self.rings())
+        self.assertEqual(told, [[(1, False), (3, False)], [(1, False), (6, False)]], "each process's own")
+        self.assertEqual({r.flags for r in self.rings()}, {layouts.FLAG_ENDED})
+
+    def test_a_hook_that_gives_up_says_so(self):
+        self.change("fetches", "def leave(*args):\n    raise ValueError('planted')\n")
+        code, _, err = self.run_program("""
+            if __name__ == "__main__":
+                fit(DataLoader(Noise(40), batch_size=1), 1)
+            """)
+        self.assertEqual(code, 0, err)
+        main = self.main_ring()
+        self.assertEqual([(e.count, e.disabled) for e in main.of("errors")], [(1, False), (20, True)])
+        self.assertEqual((main.flags, main.records[-1].record), (layouts.FLAG_ERRORS, "errors"))
+
+    def test_what_is_dropped_is_counted_at_once(self):
+        """Also where the ring is busy and the process ends without a word."""
+        code, _, err = self.run_program("""
+            from dptrace_hook import ring
+            ring.ring.lock.acquire()
+            for n in range(3):
+                ring.put_json(ring.OPTIMIZER, {"optimizer": n})
+            os._exit(0)
+            """)
+        self.assertEqual(code, 0, err)
+        found, = self.rings()
+        self.assertEqual((found.dropped, found.of("optimizer")), (3, []))
 
     def test_no_session_or_a_broken_one(self):
         plain = self.run_program(TRAIN, hooked=False)
@@ -80,7 +121,9 @@ class FailOpen(HookTest):
         plain = self.run_program(program, hooked=False, before=small)
         self.assertEqual(self.run_program(program, before=small), plain)
         self.assertEqual(plain[0], 0, plain[2])
-        self.assertEqual(os.listdir(self.spool), [])
+        name, = os.listdir(self.spool)  # which tells the recorder of it
+        self.assertRegex(name, r"^[0-9]+\.[0-9]+\.%d\.none$" % errno.EFBIG)
+        self.assertEqual(os.path.getsize(os.path.join(self.spool, name)), 0)
 
     def test_a_full_ring_drops_counts_and_goes_on(self):
         self.session(ring=4096)
@@ -89,7 +132,7 @@ class FailOpen(HookTest):
         self.assertEqual(hooked, plain)
         main = self.main_ring()
         self.assertGreater(main.dropped, 0)
-        self.assertEqual(main.flags & 2, 0)
+        self.assertEqual(main.flags & layouts.FLAG_GAVE_UP, 0)
         self.assertLess(main.head, main.capacity + 1)
 
     def test_a_dead_recorder_ends_the_writing(self):
@@ -98,7 +141,7 @@ class FailOpen(HookTest):
         plain, hooked = self.run_program(TRAIN, hooked=False), self.run_program(TRAIN)
         self.assertEqual(hooked, plain)
         main = self.main_ring()
-        self.assertEqual(main.flags & 2, 2)
+        self.assertEqual(main.flags, layouts.FLAG_GAVE_UP)
         self.assertEqual(main.dropped, 1, "after the first lost record nothing is tried any more")
 
     def test_exceptions_of_signal_handlers_reach_the_program(self):
@@ -118,7 +161,7 @@ class FailOpen(HookTest):
             def hook(unraisable_):
                 global unraisable
                 unraisable += unraisable_.exc_type is Alarm
-            sys.unraisablehook = hook
+            sys.unraisablehook = hook  # after it nobody ends the loop
             signal.signal(signal.SIGALRM, ring)
             class Plain(Dataset):
                 def __len__(self):
@@ -130,8 +173,10 @@ class FailOpen(HookTest):
             for attempt in range(300):
                 try:
                     signal.setitimer(signal.ITIMER_REAL, draw.uniform(0.0005, 0.003))
+                    before = unraisable
                     for sample in loader:
-                        pass
+                        if unraisable != before:
+                            break
                 except Alarm:
                     caught += 1
             print(raised, caught, unraisable)
@@ -163,7 +208,7 @@ class FailOpen(HookTest):
                 print(errors)
             """
         self.assertEqual(self.run_both(program), "5\n")
-        codes = [w.exitcode for w in self.main_ring().of("worker") if w.phase == "exit"]
+        codes = [w.exit_code for w in self.main_ring().of("worker") if w.phase == "exit"]
         self.assertEqual(codes.count(-9), 5, codes)
 
     def test_no_length_of_the_program_is_asked_for(self):

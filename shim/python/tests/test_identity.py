@@ -51,7 +51,8 @@ class Identity(HookTest):
     print(json.dumps(walk(loader) + walk(loader), default=int))
 """ % (expression, sampler, sampler, workers, "fork" if workers else None))
         main = self.main_ring()
-        self.assertEqual([(d.dataset, vars(d)["class"].split(".")[-1]) for d in main.of("dataset")], [(1, "Part"), (2, "Part"), (3, "Part")])
+        self.assertEqual([(d.dataset, vars(d)["class"].split(".")[-1]) for d in main.of("dataset")],
+                         [(1, "Part"), (2, "Part"), (3, "Part")])
         self.assertEqual([l.dataset_id for l in main.of("loader")], [1, 2, 3, 0])
         self.assertEqual([pairs(p.ids) for p in put_order(main, 4)], given)
         self.assertEqual([p.ids for p in put_order(main, 1)], [[]], "a loader of one dataset needs none")
@@ -63,7 +64,8 @@ class Identity(HookTest):
         self.check("random_split(ConcatDataset([a, b, c]), [15, 8])[0]", workers=2)
 
     def test_kinds_of_indices(self):
-        for indices in ("[3, 2, 1, 0, 9]", "(3, 3, 0)", "range(9, -1, -3)", "np.array([4, 1, 0])", "np.array([4, 1, 0], dtype=np.uint8)", "torch.tensor([7, 6, 5])",
+        for indices in ("[3, 2, 1, 0, 9]", "(3, 3, 0)", "range(9, -1, -3)", "np.array([4, 1, 0])", "np.array([4, 1, 0], dtype=np.uint8)",
+                        "torch.tensor([7, 6, 5])",
                         "list(np.arange(5)[::-1])", "list(torch.tensor([2, 4]))"):
             with self.subTest(indices):
                 self.check("Subset(a, %s)" % indices)
@@ -75,7 +77,8 @@ class Identity(HookTest):
 
     def test_an_index_outside(self):
         self.record("""
-    loader = DataLoader(Subset(ConcatDataset([Part(1, 4), Part(2, 4)]), [1, 7, 8]), batch_size=4, sampler=[0, 1, 2, 3], collate_fn=list, num_workers=1, multiprocessing_context="fork")
+    loader = DataLoader(Subset(ConcatDataset([Part(1, 4), Part(2, 4)]), [1, 7, 8]), batch_size=4, sampler=[0, 1, 2, 3], collate_fn=list,
+            num_workers=1, multiprocessing_context="fork")
     try:
         walk(loader)
     except IndexError:
@@ -137,14 +140,16 @@ class Identity(HookTest):
     def test_persistent_workers_keep_their_copy(self):
         given = self.record("""
     whole = Subset(Part(1, 20), list(range(20)))
-    loader = DataLoader(whole, batch_size=4, shuffle=True, collate_fn=list, num_workers=1, persistent_workers=True, multiprocessing_context="fork")
+    loader = DataLoader(whole, batch_size=4, shuffle=True, collate_fn=list, num_workers=1, persistent_workers=True,
+            multiprocessing_context="fork")
     told = walk(loader) + walk(loader)
     whole.indices.reverse()
     walk(loader)
     print(json.dumps(told))
 """)
         puts = put_order(self.main_ring(), 1)
-        self.assertEqual([pairs(p.ids) for p in puts], given + [[]] * 5, "the workers do not see the new order of the indices: the ids would be wrong")
+        self.assertEqual([pairs(p.ids) for p in puts], given + [[]] * 5,
+                         "the workers do not see the new order of the indices: the ids would be wrong")
 
     def test_a_fork_describes_anew(self):
         self.record("""
@@ -213,20 +218,24 @@ class Columns(HookTest):
             super().__init__(_DatasetSamplerWrapper(sampler), num_replicas=2, rank=1, shuffle=False, seed=5)
     random_ = RandomSampler(a, replacement=True, num_samples=4)
     for options in (dict(shuffle=True, batch_size=4), dict(sampler=random_), dict(sampler=random_, batch_size=None), dict(sampler=Mine()),
-                    dict(batch_sampler=Shard(BatchSampler(RandomSampler(a), 4, False))), dict(batch_sampler=Repeat(BatchSampler(SequentialSampler(a), 4, False))),
+                    dict(batch_sampler=Shard(BatchSampler(RandomSampler(a), 4, False))),
+                    dict(batch_sampler=Repeat(BatchSampler(SequentialSampler(a), 4, False))),
                     dict(sampler=Wrapper(RandomSampler(a)))):
         walk(DataLoader(a, collate_fn=lambda s: [s] if type(s) is tuple else s, **options))
 """)
         torch = "torch.utils.data.sampler."
         batch, random_, wrapper = torch + "BatchSampler > ", torch + "RandomSampler", "torch.utils.data.distributed.DistributedSampler"
         self.assertEqual([l.samplers.replace("<locals>.", "") for l in found], [
-            batch + random_, batch + random_, random_, batch + "__main__.Mine(%sSampler)" % torch, "__main__.Shard(%sBatchSampler) > " % torch + batch + random_,
+            batch + random_, batch + random_, random_, batch + "__main__.Mine(%sSampler)" % torch,
+            "__main__.Shard(%sBatchSampler) > " % torch + batch + random_,
             "__main__.Repeat > " + batch + torch + "SequentialSampler", batch + "__main__.Wrapper(%s) > " % wrapper + random_])
-        self.assertEqual([l.sampler.split(".")[-1] for l in found], ["RandomSampler"] * 3 + ["Mine", "RandomSampler", "SequentialSampler", "Wrapper"])
+        self.assertEqual([l.sampler.split(".")[-1] for l in found],
+                         ["RandomSampler"] * 3 + ["Mine", "RandomSampler", "SequentialSampler", "Wrapper"])
         self.assertEqual([l.sampler_id for l in found], [1, 2, 2, 3, 4, 5, 6])
         self.assertEqual([l.replacement for l in found], ["no", "yes", "yes", "", "no", "", ""])
         self.assertEqual([l.batched for l in found], ["yes", "yes", "no"] + ["yes"] * 4)
-        self.assertEqual([(l.shuffle, l.sampler_total, l.sampler_rank, l.sampler_replicas, l.sampler_seed) for l in found[-2:]], [("", 0, -1, -1, -1), ("no", 12, 1, 2, 5)])
+        self.assertEqual([(l.shuffle, l.sampler_total, l.sampler_rank, l.sampler_replicas, l.sampler_seed) for l in found[-2:]],
+                         [("", 0, -1, -1, -1), ("no", 12, 1, 2, 5)])
 
     def test_what_len_gave(self):
         self.loaders("""
@@ -280,7 +289,8 @@ def asked(name):
     def method(self, *args):
         if ours():
             log.append(name)
-        return {"__len__": 4, "__bool__": True, "__hash__": 7, "__eq__": False, "__iter__": iter(range(4)), "__index__": 1, "__int__": 1}.get(name)
+        return {"__len__": 4, "__bool__": True, "__hash__": 7, "__eq__": False, "__iter__": iter(range(4)), "__index__": 1,
+                "__int__": 1}.get(name)
     return method
 class Evil:
     for name in "__len__ __bool__ __hash__ __eq__ __iter__ __index__ __int__".split():
@@ -307,7 +317,8 @@ if __name__ == "__main__":
     os.environ["WORLD_SIZE"] = "2"
     for data in EvilData(), EvilSubset(), Subset(EvilData(), [0, 1, 2, 3]), ConcatDataset([EvilData(), EvilSubset()]):
         for workers in 0, 1:
-            loader = DataLoader(data, batch_size=2, sampler=EvilSampler(), collate_fn=list, num_workers=workers, persistent_workers=bool(workers), multiprocessing_context="fork" if workers else None)
+            loader = DataLoader(data, batch_size=2, sampler=EvilSampler(), collate_fn=list, num_workers=workers,
+                    persistent_workers=bool(workers), multiprocessing_context="fork" if workers else None)
             for i in range(2):
                 walk(loader)
     print(log)
@@ -362,7 +373,8 @@ def main(rank):
         return ranks[0]
 
     def test_gradients_one_by_one(self):
-        self.assertEqual(self.exchanged("for p in model.parameters(): dist.all_reduce(p.grad.data, op=dist.ReduceOp.SUM)"), [("reduce", "", [0, 1])])
+        self.assertEqual(self.exchanged("for p in model.parameters(): dist.all_reduce(p.grad.data, op=dist.ReduceOp.SUM)"),
+                         [("reduce", "", [0, 1])])
 
     def test_gradients_flattened(self):
         self.assertEqual(self.exchanged("flat = torch.cat([p.grad.flatten() for p in model.parameters()])\ndist.all_reduce(tensor=flat)\n"
@@ -392,7 +404,8 @@ def main(rank):
 """, 3)
         ddp = [("ddp", "Linear", [0, 1, 2])]
         self.assertEqual(ranks, {0: ddp + [("group", "", [0, 1]), ("group", "", [0, 1, 2]), ("ddp", "Linear", [0, 1])],
-                                 1: ddp + [("group", "", [0, 1]), ("group", "", [1, 2]), ("group", "", [0, 1, 2]), ("ddp", "Linear", [0, 1])],
+                                 1: ddp + [("group", "", [0, 1]), ("group", "", [1, 2]), ("group", "", [0, 1, 2]),
+                                           ("ddp", "Linear", [0, 1])],
                                  2: ddp + [("group", "", [1, 2]), ("group", "", [0, 1, 2])]})
 
     def test_join(self):

@@ -104,7 +104,8 @@ class Compiles(unittest.TestCase):
     def test_on_every_python_here(self):
         """3.8 is the oldest that must run it; sitecustomize.py must also compile where the hook stays off."""
         here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-        files = [os.path.join(here, "sitecustomize.py")] + [os.path.join(here, "dptrace_hook", f) for f in sorted(os.listdir(os.path.join(here, "dptrace_hook")))
+        files = [os.path.join(here, "sitecustomize.py")] + [os.path.join(here, "dptrace_hook", f)
+                                                            for f in sorted(os.listdir(os.path.join(here, "dptrace_hook")))
                                                             if f.endswith(".py")]
         self.assertGreater(len(files), 5)
         program = "import sys\nfor f in sys.argv[1:]: compile(open(f, 'rb').read(), f, 'exec')\nprint('%d.%d' % sys.version_info[:2])"
@@ -114,10 +115,12 @@ class Compiles(unittest.TestCase):
         for python in pythons:
             if not os.access(python, os.X_OK):
                 continue
-            version = subprocess.run([python, "-c", "import sys; print('%d %d' % sys.version_info[:2])"], stdout=subprocess.PIPE, universal_newlines=True).stdout
+            version = subprocess.run([python, "-c", "import sys; print('%d %d' % sys.version_info[:2])"], stdout=subprocess.PIPE,
+                                     universal_newlines=True).stdout
             old = tuple(map(int, version.split())) < (3, 8)
             env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-            p = subprocess.run([python, "-c", program] + (files[:1] if old else files), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env, universal_newlines=True)
+            p = subprocess.run([python, "-c", program] + (files[:1] if old else files), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               env=env, universal_newlines=True)
             self.assertEqual(p.returncode, 0, python + p.stderr)
             done.add(p.stdout.strip())
         print("compiled by Python " + ", ".join(sorted(done)), file=sys.stderr)

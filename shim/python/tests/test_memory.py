@@ -36,7 +36,8 @@ def run(records, epochs=1, **options):
     gc.disable()
     copied = {}
     for epoch in range(epochs):
-        for worker, bytes_ in DataLoader(Recorded(records), batch_size=8, num_workers=2, multiprocessing_context="fork", worker_init_fn=begin, collate_fn=collate, **options):
+        for worker, bytes_ in DataLoader(Recorded(records), batch_size=8, num_workers=2, multiprocessing_context="fork",
+                worker_init_fn=begin, collate_fn=collate, **options):
             copied[worker] = bytes_
         print(*(copied[w] for w in sorted(copied)))
 """
@@ -71,14 +72,15 @@ class Copied(HookTest):
         out = self.record(RECORDS % True)
         main = self.main_ring()
         extent, = main.of("extent")
-        self.assertEqual((extent.loader, extent.pass_, extent.path, vars(extent)["class"], extent.items), (1, 0, "dataset.records", "list", 300000))
+        self.assertEqual((extent.loader, extent.pass_, extent.path, vars(extent)["class"], extent.items),
+                         (1, 0, "dataset.records", "list", 300000))
         self.assertEqual(len(extent.starts), len(extent.counts))
         self.assertGreater(extent.sampled, 4000)
         real = [int(n) for n in out.split()]
         self.assertEqual(len(workers(self.rings())), 2)
         for ring in workers(self.rings()):
             rows = [p for p in ring.of("private") if p.extent == extent.extent]
-            self.assertEqual((rows[0].when, rows[0].window, rows[-1].when, rows[-1].window), ("begin", 0, "end", 4))
+            self.assertEqual((rows[0].when, rows[0].fetch, rows[-1].when, rows[-1].fetch), ("begin", 0, "end", 4))
             self.assertEqual({p.parent for p in rows}, {main.pid})
             copied = rows[-1].private - rows[0].private
             self.assertLess(rows[0].private, 4 << 20, "right after the fork nothing is copied")
@@ -105,7 +107,8 @@ READ = True
 if __name__ == "__main__":
     import gc
     gc.disable()
-    data = DataLoader(Recorded([str(i) for i in range(100000)]), batch_size=8, num_workers=2, multiprocessing_context="fork", persistent_workers=True)
+    data = DataLoader(Recorded([str(i) for i in range(100000)]), batch_size=8, num_workers=2, multiprocessing_context="fork",
+            persistent_workers=True)
     for epoch in range(3):
         for batch in data:
             pass
@@ -115,17 +118,17 @@ if __name__ == "__main__":
         found = workers(self.rings())
         self.assertEqual(len(found), 2)
         for ring in found:
-            rows = [(p.pass_, p.when, p.window) for p in ring.of("private") if p.extent == 0 and p.when != "window"]
+            rows = [(p.pass_, p.when, p.fetch) for p in ring.of("private") if p.extent == 0 and p.when != "window"]
             self.assertEqual(rows, [(n, when, 4 * (when == "end")) for n in range(3) for when in ("begin", "end")])
 
     def test_looks_are_few_where_they_cost_much(self):
-        self.change("private", "_SHARE = 10**9\n")
+        self.change("pagemap", "_SHARE = 10**9\n")
         self.record(RECORDS % True)
         for ring in workers(self.rings()):
             self.assertEqual([p.when for p in ring.of("private") if p.extent == 0], ["begin", "end"])
 
     def test_looks_come_at_ever_longer_distances(self):
-        self.change("private", "_SHARE = 0\n")
+        self.change("pagemap", "_SHARE = 0\n")
         self.record("""
 READ = False
 if __name__ == "__main__":
@@ -133,10 +136,10 @@ if __name__ == "__main__":
         pass
 """)
         ring, = workers(self.rings())
-        self.assertEqual([p.window for p in ring.of("private") if p.extent == 0 and p.when == "window"], [1, 2, 4, 8, 16, 32, 64])
+        self.assertEqual([p.fetch for p in ring.of("private") if p.extent == 0 and p.when == "window"], [1, 2, 4, 8, 16, 32, 64])
 
     def test_without_pagemap_there_are_no_rows(self):
-        self.change("private", "_PAGEMAP = '/proc/self/nothing'\n")
+        self.change("pagemap", "_PAGEMAP = '/proc/self/nothing'\n")
         self.record(RECORDS % True)
         self.assertEqual(len(self.main_ring().of("extent")), 1)
         self.assertEqual([p for r in self.rings() for p in r.of("private")], [])
@@ -161,7 +164,8 @@ class Extents(HookTest):
                     return i
             def load(data, **options):
                 options.setdefault("multiprocessing_context", "fork")
-                for batch in DataLoader(data, batch_size=4, sampler=None if isinstance(data, IterableDataset) else range(8), **dict({"num_workers": 1}, **options)):
+                for batch in DataLoader(data, batch_size=4, sampler=None if isinstance(data, IterableDataset) else range(8),
+                        **dict({"num_workers": 1}, **options)):
                     pass
             """
         program = "\n".join(line[12:] for line in program.splitlines()) + "\n"
@@ -194,13 +198,15 @@ class Extents(HookTest):
             def collate(samples, vocabulary):
                 return len(vocabulary)
             if __name__ == "__main__":
-                load(Data(samples=[(t, i % 10) for i, t in enumerate(texts())], classes=["c%d" % i for i in range(10)], targets=[i % 10 for i in range(N)]))
+                load(Data(samples=[(t, i % 10) for i, t in enumerate(texts())], classes=["c%d" % i for i in range(10)],
+                        targets=[i % 10 for i in range(N)]))
                 load(Data(columns={"path": texts(), "box": [[i, float(i)] for i in range(N)]}))
                 load(Subset(Data(records=texts()), list(range(0, N, 2))))
                 load(ConcatDataset([Data(x=texts()), Data(y=texts())]))
                 load(Named())
                 load(Data(a=[Slotted(t) for t in texts()], b=[Plain(t) for t in texts(4000)]))
-                load(Data(a=collections.OrderedDict((t, 1) for t in texts()), b=collections.deque(texts(4000)), c=set(texts(3000)), d=Records(texts(2000))))
+                load(Data(a=collections.OrderedDict((t, 1) for t in texts()), b=collections.deque(texts(4000)), c=set(texts(3000)),
+                        d=Records(texts(2000))))
                 load(Data(o=np.array(texts(), dtype=object)))
                 load(Stream())
                 load(Data(), collate_fn=functools.partial(collate, vocabulary=texts()))
@@ -213,7 +219,8 @@ class Extents(HookTest):
             (4, "dataset.datasets[0].x", "list", 5000), (4, "dataset.datasets[1].y", "list", 5000),
             (5, "dataset.cache", "dict", 5000), (5, "__main__.TABLE", "list", 5000),
             (6, "dataset.a", "list", 5000), (6, "dataset.b", "list", 4000),
-            (7, "dataset.a", "OrderedDict", 5000), (7, "dataset.b", "deque", 4000), (7, "dataset.c", "set", 3000), (7, "dataset.d", "Records", 2000),
+            (7, "dataset.a", "OrderedDict", 5000), (7, "dataset.b", "deque", 4000), (7, "dataset.c", "set", 3000),
+            (7, "dataset.d", "Records", 2000),
             (8, "dataset.o", "ndarray", 5000),
             (9, "dataset.urls", "list", 5000),
             (10, "collate_fn.keywords['vocabulary']", "list", 5000),
@@ -223,7 +230,8 @@ class Extents(HookTest):
     def test_what_is_no_container_of_many_objects_is_left_alone(self):
         self.assertEqual(self.found("""
             if __name__ == "__main__":
-                load(Data(a=np.arange(10**6), b=torch.arange(10**6), c=b"x" * 10**6, d="x" * 10**6, e=range(10**6), f=np.array(["a"] * N), g=np.zeros(N, dtype="U20")))
+                load(Data(a=np.arange(10**6), b=torch.arange(10**6), c=b"x" * 10**6, d="x" * 10**6, e=range(10**6), f=np.array(["a"] * N),
+                        g=np.zeros(N, dtype="U20")))
                 load(Data(a=[None] * N, b=[i % 100 for i in range(N)], c=[("same",)] * N, d={i: None for i in range(200)}, e=texts(999)))
                 load(TensorDataset(torch.zeros(N)))
             """), [])
@@ -264,7 +272,8 @@ class Extents(HookTest):
                     object.__setattr__(self, "n", n)
                 def fail(self, *args):
                     raise SystemExit("called")
-                __getattr__ = __getattribute__ = __len__ = __iter__ = __eq__ = __bool__ = __repr__ = __sizeof__ = __reduce__ = __getitem__ = fail
+                __getattr__ = __getattribute__ = __len__ = __iter__ = __eq__ = __bool__ = __repr__ = fail
+                __sizeof__ = __reduce__ = __getitem__ = fail
                 def __hash__(self):
                     if armed:
                         raise SystemExit("hashed")

@@ -5,7 +5,7 @@ import shutil
 import sys
 import unittest
 
-from harness import PYTHON, HookTest, versions
+from harness import PYTHON, HookTest, layouts, versions
 
 # Prints each batch's indices; the worker prints its own generator's state around each fetch to a file of its own.
 PROGRAM = """
@@ -16,7 +16,8 @@ class Told(Noise):
             s = self.rng.bit_generator.state
             m = np.random.get_state()
             r = random.getstate()[1]
-            f.write("%d %d %s %d %s %d\\n" % (i, s["state"]["state"], m[1][1:5].tobytes().hex(), m[2], np.array(r[1:5], dtype="<u4").tobytes().hex(), r[-1]))
+            f.write("%d %d %s %d %s %d\\n" % (i, s["state"]["state"], m[1][1:5].tobytes().hex(), m[2],
+                    np.array(r[1:5], dtype="<u4").tobytes().hex(), r[-1]))
         return x, i
 
 def pick(samples):
@@ -32,16 +33,29 @@ orders = []
 if __name__ == "__main__":
     how = sys.argv[1] if len(sys.argv) > 1 else HOW
     torch.manual_seed(1); random.seed(1); np.random.seed(1)
-    options = {} if how == "none" else {"num_workers": 2, "multiprocessing_context": "fork" if how == "persistent" else how, "persistent_workers": how == "persistent"}
+    options = {} if how == "none" else {"num_workers": 2, "multiprocessing_context": "fork" if how == "persistent" else how,
+            "persistent_workers": how == "persistent"}
     fit(Both(Told(), batch_size=4, shuffle=True, collate_fn=pick, **options))
     import json
     print(json.dumps(orders))
 """
 
+CLOCK = """
+clock = 10**12
+
+
+def mono():
+    global clock
+    clock += 1000
+    return clock
+"""
+
 
 class Records(HookTest):
     def test_a_slower_hook_says_so(self):
-        """What the hook says that it costs rises with what it costs, in the workers and in the main process."""
+        """What the hook says that it costs rises with what it costs, in the workers and in the main process. By a clock of the
+        test's own, which goes on by 1 us with each look at it: the machine's also counts what others do."""
+        self.change("ring", CLOCK)
         for how in ("fork", "none"):
             cost = []
             for slower in (False, True):
@@ -49,10 +63,9 @@ class Records(HookTest):
                     os.unlink(os.path.join(self.spool, name))
                 if slower:
                     self.change("slots", """
-                        import time as _time
                         _look = Slots.look
                         def _slow(self, *args):
-                            _time.sleep(0.004)
+                            ring.clock += 4000000
                             _look(self, *args)
                         Slots.look = _slow
                         """)
@@ -60,9 +73,10 @@ class Records(HookTest):
                 readers = [r for r in self.rings() if r.of("fetch")]
                 self.assertEqual(len(readers), 1 if how == "none" else 4)
                 cost.append(min(r.hook_ns for r in readers))
-            self.assertGreater(cost[1] - cost[0], 8 * 4000000 - 1000000, (how, cost))  # one measured window stands for eight
+            self.assertGreater(cost[1] - cost[0], 8 * 4000000 - 1000000, (how, cost))  # one measured fetch stands for eight
             shutil.rmtree(os.path.join(self.hook, "dptrace_hook"))
             shutil.copytree(os.path.join(PYTHON, "dptrace_hook"), os.path.join(self.hook, "dptrace_hook"))
+            self.change("ring", CLOCK)
 
     def test_nothing_is_held_back_from_a_program_that_is_killed(self):
         for end in ("os._exit(0)", "os.kill(os.getpid(), signal.SIGKILL)", "pass"):
@@ -111,7 +125,8 @@ class Records(HookTest):
         self.assertEqual(loader.start_method, {"none": "", "persistent": "fork"}.get(how, how))
         self.assertTrue(loader.file.endswith("main.py"))
         self.assertIn("fit(Both(", open(loader.file).read().splitlines()[loader.line - 1])
-        self.assertEqual([(p.pass_, p.phase, getattr(p, "end", "")) for p in main.of("pass")], [(0, "begin", ""), (0, "end", "exhausted"), (1, "begin", ""), (1, "end", "exhausted")])
+        self.assertEqual([(p.pass_, p.phase, getattr(p, "end", "")) for p in main.of("pass")],
+                         [(0, "begin", ""), (0, "end", "exhausted"), (1, "begin", ""), (1, "end", "exhausted")])
         self.assertEqual([p.delivered for p in main.of("pass") if p.phase == "end"], [6, 6])
         puts = sorted(main.of("put"), key=lambda p: (p.pass_, p.batch))
         self.assertEqual([p.indices for p in puts], orders)
@@ -124,27 +139,28 @@ class Records(HookTest):
         self.assertEqual([o.class_ if hasattr(o, "class_") else vars(o)["class"] for o in main.of("optimizer")], ["torch.optim.sgd.SGD"])
         if how == "none":
             self.assertEqual(workers, [])
-            self.windows(main, 2, -1)
+            self.fetches(main, 2, -1)
             return
         self.assertEqual(len(workers), 2 if how == "persistent" else 4)
         pids = {w.pid for w in main.of("worker") if w.phase == "begin"}
         self.assertEqual(pids, {w.pid for w in workers})
-        self.assertEqual([w.exitcode for w in main.of("worker") if w.phase == "exit"], [0] * len(workers))
+        self.assertEqual([w.exit_code for w in main.of("worker") if w.phase == "exit"], [0] * len(workers))
         for w in workers:
             self.assertEqual([e.phase for e in w.of("worker")], ["ready", "end"])
-            self.assertEqual(w.flags & 1, 1, "ended in good order")
-            self.windows(w, 2 if how == "persistent" else 1, w.of("worker")[0].worker)
+            self.assertEqual(w.flags, layouts.FLAG_ENDED, "ended in good order")
+            self.fetches(w, 2 if how == "persistent" else 1, w.of("worker")[0].worker)
         # the seeds are base_seed + worker
         bases = {p.pass_: p.base_seed for p in main.of("pass") if p.phase == "begin"}
         for w in main.of("worker"):
             if w.phase == "begin":
                 self.assertEqual([r.of("worker")[0].seed for r in workers if r.pid == w.pid], [bases[w.pass_] + w.worker])
 
-    def windows(self, ring, passes, worker):
+    def fetches(self, ring, passes, worker):
         """Fetches, and the states around them as the program saw them."""
         fetches = ring.of("fetch")
         each = 6 if worker == -1 else 3
-        self.assertEqual([(f.pass_, f.window, f.worker, f.samples) for f in fetches], [(p, w, worker, 4) for p in range(passes) for w in range(each)])
+        self.assertEqual([(f.pass_, f.fetch, f.worker, f.samples) for f in fetches],
+                         [(p, n, worker, 4) for p in range(passes) for n in range(each)])
         slots = {s.slot: s for s in ring.of("slot")}
         names = {s.path: n for n, s in slots.items()}
         self.assertLessEqual({"numpy", "random", "torch", "dataset.rng"}, set(names))
@@ -152,10 +168,10 @@ class Records(HookTest):
         self.assertEqual((own.kind, own.role, own.attr), ("pcg64", "dataset", "rng"))
         self.assertEqual(own.owner.split(".")[-1], "Told")
         told = [line.split() for line in open(self.work + "/states.%d" % ring.pid)]
-        at = [t for t in told[3::4]]  # after each window's last sample
+        at = [t for t in told[3::4]]  # after each fetch's last sample
         after = {n: [s for s in ring.of("state") if s.slot == n and s.when == "after"] for n in slots}
         for name in ("dataset.rng", "numpy", "random", "torch"):
-            self.assertEqual([(s.pass_, s.window) for s in after[names[name]]], [(p, w) for p in range(passes) for w in range(each)], name)
+            self.assertEqual([(s.pass_, s.fetch) for s in after[names[name]]], [(p, n) for p in range(passes) for n in range(each)], name)
         self.assertEqual([int.from_bytes(s.raw[:16], "little") for s in after[names["dataset.rng"]]], [int(t[1]) for t in at])
         self.assertEqual([(s.id.hex(), s.pos) for s in after[names["numpy"]]], [(t[2], int(t[3])) for t in at])
         self.assertEqual([(s.id.hex(), s.pos) for s in after[names["random"]]], [(t[4], int(t[5])) for t in at])
@@ -185,7 +201,8 @@ class Records(HookTest):
             from torchdata.stateful_dataloader import StatefulDataLoader
             if __name__ == "__main__":
                 for workers in (2, 0):
-                    fit(StatefulDataLoader(Noise(), batch_size=4, num_workers=workers, **({"multiprocessing_context": "fork"} if workers else {})))
+                    fit(StatefulDataLoader(Noise(), batch_size=4, num_workers=workers,
+                            **({"multiprocessing_context": "fork"} if workers else {})))
             """
         code, out, err = self.run_program(program)
         self.assertEqual(code, 0, err)
@@ -202,7 +219,8 @@ class Records(HookTest):
             import os, sys
             os.makedirs("some-packages/accelerate")
             with open("some-packages/accelerate/__init__.py", "w") as f:
-                f.write("from torch.utils.data import DataLoader\\ndef prepare(loader):\\n    return DataLoader(loader.dataset, batch_size=4)\\n")
+                f.write("from torch.utils.data import DataLoader\\n"
+                        "def prepare(loader):\\n    return DataLoader(loader.dataset, batch_size=4)\\n")
             sys.path.insert(0, "some-packages")
             import accelerate
             fit(accelerate.prepare(DataLoader(Noise())), 1)
@@ -243,7 +261,7 @@ class Records(HookTest):
             if any(w.phase == "ready" for w in ring.of("worker")):
                 found = [s for s in ring.of("slot") if "hidden" in s.path]
                 self.assertEqual(len(found), 1)
-                states = [(s.when, s.window) for s in ring.of("state") if s.slot == found[0].slot]
+                states = [(s.when, s.fetch) for s in ring.of("state") if s.slot == found[0].slot]
                 self.assertEqual(states[:3], [("found", 0), ("after", 1), ("after", 2)])
 
     def test_grad_and_steps_tell_evaluation(self):
@@ -363,5 +381,6 @@ class OpenCV(HookTest):
         for ring in self.rings():
             if any(w.phase == "ready" for w in ring.of("worker")):
                 slot, = [s.slot for s in ring.of("slot") if s.path == "cv2"]
-                states = [(s.when, int.from_bytes(s.raw[:8], "little"), int.from_bytes(s.raw[8:], "little")) for s in ring.of("state") if s.slot == slot]
+                states = [(s.when, int.from_bytes(s.raw[:8], "little"), int.from_bytes(s.raw[8:], "little")) for s in ring.of("state")
+                          if s.slot == slot]
                 self.assertEqual(states, [("begin", 7, 0), ("after", 7, 128)])

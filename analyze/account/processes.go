@@ -1,0 +1,55 @@
+package account
+
+import (
+	"strings"
+
+	"github.com/dptrace/dptrace/analyze/timeline"
+)
+
+// Processes is who took part in a run.
+type Processes struct {
+	Seen       int
+	Kinds      map[string]int // how many of each: target, python, worker, other
+	KernelOnly int            // that nobody but the kernel tier has seen: they lived too short for the others
+	Unhooked   []Unhooked     // in the order in which they were seen
+}
+
+// Unhooked is a Python that was not watched from inside.
+type Unhooked struct {
+	Pid     int32
+	Cmdline string
+	Exe     string
+	Reason  string
+	Torch   bool // it is known to have loaded torch
+}
+
+// processes counts those of a timeline. Whether the kernel alone knows one
+// follows from what the others would have written: the hook its presence,
+// procfs a sample of memory.
+func (l *ledger) processes(t *timeline.Timeline) Processes {
+	all := Processes{Seen: len(t.Processes), Kinds: map[string]int{}}
+	for _, p := range t.Processes {
+		kind := p.Kind
+		if kind == "" {
+			kind = "other"
+		}
+		all.Kinds[kind]++
+		_, sampled := l.target[procKey{p.Part, p.Proc}]
+		if !sampled && p.Hook != "on" && l.tiers[p.Part].Name == "kernel" {
+			all.KernelOnly++
+		}
+		if p.Hook == "off" {
+			all.Unhooked = append(all.Unhooked, unhooked(p))
+		}
+	}
+	return all
+}
+
+func unhooked(p *timeline.Process) Unhooked {
+	u := Unhooked{Pid: p.Pid, Cmdline: p.Cmdline, Exe: p.Exe, Reason: p.Note}
+	u.Torch = p.Torch != "" || strings.Contains(p.Note, "torch is loaded")
+	if u.Reason == "" {
+		u.Reason = "the hook did not load (-I, -E, -S, or a cleaned environment)"
+	}
+	return u
+}

@@ -1,0 +1,166 @@
+// Package poll looks at the processes of the run in /proc, again and again: which
+// there are, their memory, and that they are gone. It needs no privilege and sees
+// what was not hooked, too.
+package poll
+
+import (
+	"context"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/probes/procfs"
+	"github.com/dptrace/dptrace/traces"
+)
+
+// Probe is /proc.
+var Probe = probe.Probe{
+	Name:  "poll",
+	Doc:   "the processes of the run, their memory and CPU time, from /proc",
+	Tier:  probe.Hook,
+	Needs: needs,
+	Start: start,
+}
+
+const (
+	tick       = 100 * time.Millisecond // between two looks at what the other probes have found
+	firstPause = 100 * time.Millisecond // between two rounds, while processes are being started
+	slowPause  = time.Second            // once the run is older than startTime
+	startTime  = 5 * time.Second
+
+	longest = 3 * time.Second // between two rounds that cost next to nothing
+
+	// What the rounds may cost, as a share of one core.
+	roundShare = 0.001
+	// head start: a short run is looked at often, whatever it costs.
+	credit = 20 * time.Millisecond
+
+	patience = 200 * time.Millisecond // at the end
+)
+
+func start(r *probe.Recording) (probe.Watch, error) {
+	w := newWatcher(r)
+	if p := w.adopt(r.Target); p != nil {
+		w.oldest = p.start
+	}
+	w.limits = newLimits(r.Target)
+	w.look(w.began, true)
+	return w.watch, nil
+}
+
+func newWatcher(r *probe.Recording) *watcher {
+	return &watcher{Recording: r, procs: map[int32]*process{}, strangers: map[int32]uint64{}, began: time.Now(),
+		self: procfs.Link(int32(os.Getpid()), "exe"), limits: noLimits()}
+}
+
+func (w *watcher) watch(ctx context.Context) error {
+	// The thread's CPU time is what the sampler costs.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before := probe.ThreadCPU()
+	var next time.Time
+	for ctx.Err() == nil {
+		now := time.Now()
+		if now.Before(next) {
+			w.news(now)
+		} else {
+			w.round(now)
+			spent := probe.ThreadCPU() - before - w.measured - credit
+			affordable := w.began.Add(time.Duration(float64(spent) / roundShare))
+			if next = now.Add(w.pause()); next.Before(affordable) {
+				next = affordable
+			}
+			// What is new is found by its parent only while both are there: so long
+			// at most, or so long that a round is a thirtieth of the time.
+			if latest := now.Add(max(longest, 30*time.Since(now))); latest.Before(next) {
+				next = latest
+			}
+		}
+		w.measure(now)
+		w.sample(now)
+		w.look(now, false)
+		w.spool.look(w.Recording, now)
+		select {
+		case <-ctx.Done():
+		case <-time.After(tick):
+		}
+	}
+	w.scan(time.Now())
+	w.finish()
+	return nil
+}
+
+func (w *watcher) pause() time.Duration {
+	if time.Since(w.began) < startTime {
+		return firstPause
+	}
+	return slowPause
+}
+
+// round looks once at everything that is due.
+func (w *watcher) round(now time.Time) {
+	w.scan(now)
+	for _, p := range w.procs {
+		w.tend(p, now)
+	}
+}
+
+// news looks at the processes that another probe has seen begin or end since
+// the last look.
+func (w *watcher) news(now time.Time) {
+	for _, p := range w.procs {
+		if p.python && !p.judged && p.gone.IsZero() && !now.Before(p.nextJudge) {
+			w.tend(p, now) // it may end before the next round
+		}
+	}
+	for _, known := range w.Procs.Alive() {
+		p := w.procs[known.Pid]
+		switch {
+		case known.Start == 0:
+		case p == nil || p.start != known.Start:
+			if !known.Exited {
+				if p = w.adopt(known.Pid); p != nil {
+					w.tend(p, now)
+				}
+			}
+		case known.Exited && p.gone.IsZero():
+			w.tend(p, now)
+		}
+	}
+}
+
+// tend looks at one process: is it still there, what is it, how large.
+func (w *watcher) tend(p *process, now time.Time) {
+	if !p.gone.IsZero() {
+		// Its parent may tell the exit code a little later.
+		if now.Sub(p.gone) > remember {
+			w.Procs.Forget(p.pid, p.start)
+			delete(w.procs, p.pid)
+		}
+		return
+	}
+	st, err := procfs.ReadStat(p.pid)
+	if err != nil || st.StartTicks != p.start || st.Gone() {
+		p.gone = now
+		w.judgeEnded(p)
+		w.endedCPU += p.last.CPU
+		w.ended(now)
+		w.Procs.Exit(w.Rows, p.pid, p.start, traces.Exit{Head: traces.Head{TsNS: probe.Now()}, ExitCode: -1, Source: "gone"})
+		return
+	}
+	p.last, p.looked = st, now
+	w.identify(p, st, now)
+}
+
+// finish writes the last sample of those that are still there, as far as it
+// does not keep the user waiting, and the last figures of the limits.
+func (w *watcher) finish() {
+	now := time.Now()
+	for _, p := range w.procs {
+		if w.tend(p, now); p.gone.IsZero() && time.Since(now) < patience {
+			w.roll(p, now)
+		}
+	}
+	w.look(now, true)
+}

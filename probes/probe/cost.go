@@ -1,0 +1,75 @@
+package probe
+
+import (
+	"io"
+	"time"
+
+	"github.com/cilium/ebpf"
+
+	"github.com/dptrace/dptrace/traces"
+)
+
+// programCost is how long a run of the programs takes: now and then the kernel
+// takes the time, which itself costs some.
+type programCost struct {
+	stats   io.Closer // open while it does
+	next    time.Time // to begin or to end
+	refused bool
+}
+
+const (
+	measureFirst = 200 * time.Millisecond
+	measureFor   = 100 * time.Millisecond
+	measureEvery = 10 * time.Second // to begin and to cease interrupts all CPUs
+)
+
+func (c *programCost) stop() {
+	if c.stats != nil {
+		_ = c.stats.Close()
+		c.stats = nil
+	}
+}
+
+// measure lets the kernel begin and cease to take the time of the programs. It
+// is called ten times a second.
+func (p *Programs) measure(now time.Time) {
+	c := &p.cost
+	switch {
+	case c.next.IsZero():
+		c.next = now.Add(measureFirst)
+	case c.refused || now.Before(c.next):
+	case c.stats != nil:
+		c.stop()
+		c.next = now.Add(measureEvery - measureFor)
+	default:
+		stats, err := ebpf.EnableStats(bpfStatsRunTime)
+		if err != nil { // CAP_SYS_ADMIN is missing: what the programs cost remains unknown
+			c.refused = true
+			return
+		}
+		c.stats, c.next = stats, now.Add(measureFor)
+	}
+}
+
+// bpfStatsRunTime is BPF_STATS_RUN_TIME of include/uapi/linux/bpf.h.
+const bpfStatsRunTime = 0
+
+// overhead is what a probe has cost so far: the CPU time of its own thread, and that
+// of its programs for so many runs. The kernel's own count has those for all
+// processes of the machine in it.
+func (p *Programs) overhead(name string, cpu time.Duration, runs uint64) traces.Overhead {
+	row := traces.Overhead{Head: traces.Head{TsNS: Now()}, Probe: name, CPUNS: int64(cpu)}
+	var taken time.Duration
+	var measured uint64
+	for _, program := range p.Programs {
+		if s, err := program.Stats(); err == nil {
+			taken += s.Runtime
+			measured += s.RunCount
+		}
+	}
+	if measured > 0 {
+		row.BpfRuns = runs
+		row.BpfNS = int64(float64(taken) / float64(measured) * float64(runs))
+	}
+	return row
+}

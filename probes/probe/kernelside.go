@@ -1,0 +1,159 @@
+package probe
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"github.com/cilium/ebpf/ringbuf"
+	"golang.org/x/sys/unix"
+
+	"github.com/dptrace/dptrace/traces"
+)
+
+// KernelSide is what makes a probe of the kernel tier differ from the others. Its
+// Start is the probe's: what all of them do lies here, in loop.go and in cost.go.
+type KernelSide struct {
+	Probe string // its name
+	Load  func() (*ebpf.CollectionSpec, error)
+	// Prepare sets the programs up for a recording, before they are loaded; nil:
+	// there is nothing to set.
+	Prepare func(spec *ebpf.CollectionSpec, r *Recording) error
+	Ring    string // the map that hands over records; "": the programs only count
+	Table   string // of the rows that are made of them
+	Drops   []Drop
+	// Follows is set in the one probe that follows the processes of the run. The
+	// others count for the processes in its map, and so come After it.
+	Follows bool
+	Open    func(r *Recording, p *Programs) Handler
+}
+
+// Drop is a counter of the programs: of what found no room.
+type Drop struct {
+	Variable string
+	Index    int // if it is an array
+	Table    string
+	Reason   string
+}
+
+// Handler is what a probe makes of what its programs saw. What is nil is left out.
+type Handler struct {
+	Take   func(record []byte) bool  // one of the ring's; reports whether it could be decoded
+	Look   func(now time.Time) error // ten times a second, after the records that were there
+	Second func(now time.Time)       // once a second
+	Runs   func() uint64             // of the programs for the run's processes so far; nil: one for each record
+	// End is called after the last record, when the target has ended and the
+	// process tree is complete.
+	End func() error
+}
+
+// processMap is the map of bpf/procs.h: the processes of the run.
+const processMap = "procs"
+
+// Start loads and attaches the programs.
+func (k *KernelSide) Start(r *Recording) (Watch, error) {
+	spec, err := k.Load()
+	if err != nil {
+		return nil, fmt.Errorf("read the eBPF object: %w", err)
+	}
+	if k.Prepare != nil {
+		if err := k.Prepare(spec, r); err != nil {
+			return nil, err
+		}
+	}
+	shared := map[string]*ebpf.Map{}
+	if !k.Follows {
+		if r.Descendants == nil { // a map of its own would stay empty
+			return nil, errors.New("the probe that follows the processes did not start")
+		}
+		shared[processMap] = r.Descendants
+	}
+	p, err := attach(spec, shared)
+	if err != nil {
+		return nil, err
+	}
+	p.rows = r.Rows
+	if k.Ring != "" {
+		if p.ring, err = ringbuf.NewReader(p.Maps[k.Ring]); err != nil {
+			p.close()
+			return nil, fmt.Errorf("open the eBPF ring: %w", err)
+		}
+	}
+	if k.Follows {
+		r.Descendants, r.Tree = p.Maps[processMap], NewTree()
+	}
+	l := &loop{KernelSide: k, programs: p, tree: r.Tree, handler: k.Open(r, p)}
+	return l.watch, nil
+}
+
+// Programs is the loaded and attached eBPF programs of one probe. It must stay
+// reachable while they shall run: cilium/ebpf closes a link that nobody holds
+// when the garbage collector finds it.
+type Programs struct {
+	*ebpf.Collection
+	links []link.Link
+	ring  *ringbuf.Reader // nil: they only count
+	rows  Rows
+	told  map[string]uint64 // losses, by table and reason
+	cost  programCost
+}
+
+// attach loads what a specification holds, with some maps taken from elsewhere,
+// and attaches each program where its section says.
+func attach(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map) (*Programs, error) {
+	// Before 5.11 maps count against it; where it may not be raised, loading says
+	// so. (The package rlimit of cilium/ebpf calls bpf(2) when it is imported.)
+	_ = unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY})
+	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: shared})
+	if err != nil {
+		return nil, fmt.Errorf("load eBPF: %w", err)
+	}
+	p := &Programs{Collection: c, told: map[string]uint64{}}
+	for name, program := range c.Programs {
+		l, err := link.AttachTracing(link.TracingOptions{Program: program})
+		if err != nil {
+			p.close()
+			return nil, fmt.Errorf("attach %s: %w", name, err)
+		}
+		p.links = append(p.links, l)
+	}
+	return p, nil
+}
+
+// close detaches the programs and frees the maps.
+func (p *Programs) close() {
+	if p.ring != nil {
+		_ = p.ring.Close()
+	}
+	for _, l := range p.links {
+		_ = l.Close() // a descriptor: the kernel detaches when it is gone
+	}
+	p.cost.stop()
+	p.Collection.Close()
+}
+
+// Counter reads a counter of the programs, which is 64 bits wide or an array of
+// such; 0 if there is none of that name.
+func (p *Programs) Counter(name string, index int) uint64 {
+	v := p.Variables[name]
+	if v == nil {
+		return 0
+	}
+	const wide = 8
+	all := make([]uint64, v.Size()/wide)
+	if index >= len(all) || v.Get(all) != nil {
+		return 0
+	}
+	return all[index]
+}
+
+// Lost writes how much more was lost since the last time, of a total that only
+// grows.
+func (p *Programs) Lost(table, reason string, total uint64) {
+	if n := total - p.told[table+reason]; n > 0 {
+		p.rows.Append(traces.Lost{Head: traces.Head{TsNS: Now()}, Source: "kernel", Table: table, Count: n, Reason: reason})
+		p.told[table+reason] = total
+	}
+}

@@ -1,0 +1,115 @@
+"""The binary layouts of PROTOCOL.md, each typed once: here.
+
+The hook packs by them and its tests unpack by them; the recorder (shim/layouts.go) reads this text, which is in its binary,
+decodes by it, and fills the column that bears a field's name; PROTOCOL.md is made from it: `go test ./shim -update`. So a
+field has one line, `("name", "format"),` with a format of the module struct. All is little endian, without gaps.
+"""
+from struct import Struct
+
+# The types of records, by their number. Never reused, never in another order: new ones come last.
+(PAD, PROCESS, LOADER, PASS, WORKER, PUT, FETCH, NEXT, SLOT, STATE, OPTIMIZER, EXCEPTION, DIST, ERRORS, EXTENT, PRIVATE,
+ DATASET, ATTRIBUTE, DIGEST, LEFTOVER, OPENED, SET_EPOCH) = range(22)
+
+HEADER_BYTES = 128  # before the ring; its fields take less
+
+# At the begin of the file.
+HEADER_FIELDS = (
+    ("magic", "4s"),
+    ("version", "I"),
+    ("head", "Q"),
+    ("tail", "Q"),
+    ("capacity", "I"),
+    ("pid", "I"),
+    ("ppid", "I"),
+    ("flags", "I"),
+    ("start", "Q"),
+    ("dropped", "Q"),
+    ("beat", "Q"),
+    ("hook_ns", "Q"),
+    ("calls", "Q"),
+    ("records", "Q"),
+)
+
+# At the begin of each record; of a record of type PAD only what is in front of t_ns.
+RECORD_FIELDS = (
+    ("length", "I"),
+    ("type", "H"),
+    ("pad", "H"),
+    ("t_ns", "Q"),
+    ("thread", "I"),
+    ("number", "I"),
+)
+
+# At the begin of payloads that are no JSON.
+PUT_FIELDS = (
+    ("loader", "I"),
+    ("pass", "I"),
+    ("batch", "I"),
+    ("worker", "i"),
+    ("dur_ns", "q"),
+    ("first", "I"),
+    ("n", "i"),
+)
+FETCH_FIELDS = (
+    ("loader", "I"),
+    ("pass", "I"),
+    ("worker", "i"),
+    ("batch", "I"),
+    ("fetch", "I"),
+    ("wait_ns", "q"),
+    ("fetch_ns", "q"),
+    ("collate_ns", "q"),
+    ("put_ns", "q"),
+    ("samples", "i"),
+)
+NEXT_FIELDS = (
+    ("loader", "I"),
+    ("pass", "I"),
+    ("batch", "I"),
+    ("worker", "i"),
+    ("status", "I"),
+    ("call_ns", "q"),
+    ("arrived_ns", "q"),
+    ("steps", "Q"),
+    ("optimizer", "I"),
+)
+STATE_FIELDS = (
+    ("slot", "I"),
+    ("loader", "I"),
+    ("pass", "I"),
+    ("worker", "i"),
+    ("fetch", "I"),
+    ("when", "H"),
+    ("id_length", "H"),
+    ("pos", "q"),
+    ("dur_ns", "q"),
+)
+DIGEST_FIELDS = (
+    ("loader", "I"),
+    ("pass", "I"),
+    ("worker", "i"),
+    ("batch", "I"),
+    ("fetch", "I"),
+    ("n", "H"),
+    ("indexed", "H"),
+)
+
+# What the numbers of a field mean, from 0.
+WHEN_VALUES = ("begin", "found", "before", "after", "fork", "task", "end")
+STATUS_VALUES = ("stop", "ok", "error")
+STATUS_GRAD = 256  # added to status
+
+# Bits of the header's flags.
+FLAG_ENDED = 1
+FLAG_GAVE_UP = 2
+FLAG_ERRORS = 4
+
+
+def packed(fields):
+    """The struct.Struct of a table of fields."""
+    return Struct("<" + "".join([form for _, form in fields]))
+
+
+def offsets(fields):
+    """{name: where it begins}"""
+    return {fields[i][0]: packed(fields[:i]).size for i in range(len(fields))}

@@ -1,0 +1,121 @@
+"""What the hook packs is what its layouts call it: here each value is another one. No program is run."""
+import os
+import sys
+import tempfile
+import unittest
+from types import SimpleNamespace as Some
+from unittest import mock
+
+import torch.utils.data  # noqa: F401  the hook's modules are for programs that have it
+from harness import PYTHON
+
+sys.path.insert(0, PYTHON)
+import rings  # noqa: E402
+from dptrace_hook import digests, fetches, iterators, layouts, open_files, ring, slots, steps  # noqa: E402
+
+
+class Payloads(unittest.TestCase):
+    def setUp(self):
+        self.written = []
+        patch = mock.patch.object(ring, "put", lambda kind, payload, t=0: self.written.append(rings.Record(rings.TYPES[kind], t, payload)))
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def check(self, kind, t, **fields):
+        record = self.written.pop(0)
+        names = {rings.attributes({name: 0}).popitem()[0] for name, _ in vars(layouts)[kind.upper() + "_FIELDS"]}
+        self.assertLessEqual(names, set(fields), "a field that nobody looks at")
+        found = vars(record)
+        self.assertEqual((record.record, record.t, {name: found[name] for name in fields}), (kind, t, fields))
+
+    def test_put(self):
+        iterators.put_indices((1, 2), 3, 4, [70, 71], 5, 6, lambda indices: [80, 81])
+        self.check("put", 5, loader=1, pass_=2, batch=3, worker=4, dur_ns=6, first=0, n=2, indices=[70, 71], ids=[80, 81])
+        iterators.put_indices((1, 2), 3, 4, list(range(5000)), 5, 6)
+        self.check("put", 5, loader=1, pass_=2, batch=3, worker=4, dur_ns=6, first=0, n=4096, ids=[])
+        self.check("put", 5, loader=1, pass_=2, batch=3, worker=4, dur_ns=6, first=4096, n=904, ids=[])
+        iterators.put_indices((1, 2), 3, 4, ["a", "b"], 5, 6)
+        self.check("put", 5, loader=1, pass_=2, batch=3, worker=4, dur_ns=6, first=0, n=-1, indices="a,b")
+
+    def test_fetch_of_a_worker(self):
+        worker = Some(done=(Some(number=1, worker=2, fetch=3, samples=5), 1000, 7, 8), t_put=900, put_ns=9)
+        fetches.handed_over(worker, 4)
+        self.check("fetch", 1000, loader=0, pass_=1, worker=2, batch=4, fetch=3, wait_ns=100, fetch_ns=7, collate_ns=8, put_ns=9, samples=5)
+
+    def test_fetch_of_the_main_process(self):
+        one = Some(fetch=3, slots=mock.Mock(), asked=[], t_collate=1007, t_collated=1015, digest_ns=0, digests=None, serving=None,
+                   loader=6, number=1, samples=5)
+        with mock.patch.object(open_files, "main"):
+            fetches.leave(one, Some(), 1000, 1020)
+        self.check("fetch", 1000, loader=6, pass_=1, worker=-1, batch=3, fetch=3, wait_ns=0, fetch_ns=7, collate_ns=8, put_ns=0, samples=5)
+
+    def test_next(self):
+        iterator = Some(_dptrace_at=(1, 2), _dptrace_notes={"delivered": 0, "open": -1})
+        for grad in (False, True):
+            with mock.patch.multiple(steps, is_grad_enabled=lambda: grad, taken=8, last=9):
+                iterators.delivered(iterator, 3, -2, 6, 7)
+                iterators.ended(iterator, StopIteration(), -1, 6)
+            ok, stop = layouts.STATUS_VALUES.index("ok"), layouts.STATUS_VALUES.index("stop")
+            more = layouts.STATUS_GRAD * grad
+            self.check("next", 0, loader=1, pass_=2, batch=3, worker=-2, status=ok + more, call_ns=6, arrived_ns=7, steps=8, optimizer=9)
+            self.check("next", 0, loader=1, pass_=2, batch=0xFFFFFFFF, worker=-1, status=stop + more, call_ns=6, arrived_ns=0, steps=8,
+                       optimizer=9)
+
+    def test_state(self):
+        watched = slots.Slots(2, 3, 4)
+        reader = Some(place=lambda peeked: (b"place", 7), raw=lambda: b"raw")
+        for when in layouts.WHEN_VALUES:
+            watched.write(Some(reader=reader, last=b"", number=1, found=Some(role="order")), getattr(slots, when.upper()), 5, 8)
+            self.check("state", 0, slot=1, loader=2, pass_=3, worker=4, fetch=5, when=when, id_length=5, pos=7, dur_ns=8, id=b"place",
+                       raw=b"raw")
+
+    def test_digest(self):
+        one = Some(loader=1, number=2, worker=3, fetch=5, serving=Some(batch=4))
+        rows = [(1, (6, b"c" * 16, b"m" * 16, 0)), (2, (0, b"", b"", 0)), (3, (7, b"d" * 16, b"n" * 16, 0))]
+        for indices, found, indexed in ((None, [], 0), ([50, 51, 52, 53], [51, 53], 1)):
+            digests.Digests(digests.Budget(), False).write(one, rows, 40, indices)
+            self.check("digest", 0, loader=1, pass_=2, worker=3, batch=4, fetch=5, n=2, indexed=indexed, positions=[41, 43], indices=found,
+                       kinds=[6, 7], contents=[(b"c" * 16).hex(), (b"d" * 16).hex()], metas=[(b"m" * 16).hex(), (b"n" * 16).hex()])
+
+
+class File(unittest.TestCase):
+    def test_header_and_records(self):
+        with tempfile.TemporaryDirectory() as spool:
+            with mock.patch.object(ring, "_session", {"spool": spool, "ring": 8192, "rings": 1}):
+                one = ring.Ring()
+                one.put(layouts.OPTIMIZER, b'{"optimizer": 5}', 77)
+            one.hook_ns, one.calls = 11, 12
+            one.drop()
+            one.close()
+            found, = rings.read(spool)
+        told = vars(found)
+        process, optimizer = told.pop("records")
+        self.assertEqual((process.record, process.pid), ("process", os.getpid()))
+        self.assertEqual((optimizer.record, optimizer.t, optimizer.optimizer), ("optimizer", 77, 5))
+        started = told.pop("start")
+        self.assertGreater(started, 0)
+        self.assertEqual(told, {"magic": b"DPR1", "version": 1, "head": one.head, "tail": 0, "capacity": 8192, "pid": os.getpid(),
+                                "ppid": os.getppid(), "flags": layouts.FLAG_ENDED, "dropped": 1, "beat": started, "hook_ns": 11,
+                                "calls": 12, "number": 2})
+
+    def test_the_recorders_fields(self):
+        """What is written into the ring from outside is where the hook looks."""
+        with tempfile.TemporaryDirectory() as spool:
+            with mock.patch.object(ring, "_session", {"spool": spool, "ring": 4096, "rings": 1}):
+                one = ring.Ring()
+                one.make()
+            at = layouts.offsets(layouts.HEADER_FIELDS)
+            with open(os.path.join(spool, os.listdir(spool)[0]), "r+b") as f:
+                for name, value in (("tail", one.head - 8), ("beat", 1)):
+                    f.seek(at[name])
+                    f.write(value.to_bytes(8, "little"))
+            self.assertTrue(one.room(4096 - 8))
+            self.assertFalse(one.room(4096))
+            self.assertTrue(one.dead, "the last look was long ago")
+
+    def test_types(self):
+        self.assertEqual([getattr(ring, name.upper()) for name in rings.TYPES], list(range(len(rings.TYPES))))
+
+
+if __name__ == "__main__":
+    unittest.main()
