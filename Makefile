@@ -10,7 +10,7 @@ CACHE := $(or $(DPTRACE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/dptrace)
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(CACHE)/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
 
-.PHONY: help build demo test test-go test-python test-e2e lint fmt bpf fixtures matrix libraries bench fuzz clean
+.PHONY: help build demo test test-all test-go test-python test-e2e lint fmt bpf fixtures matrix libraries bench fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,7 +25,14 @@ demo: build ## record a small training with a silent bug, on real torch, and pri
 	printf '\nThe same program with the fix applied:\n\n$$ dptrace record -o demo-fixed.dptrace -- %s examples/denoise/train_fixed.py\n' "$$python" && \
 	bin/dptrace record -o demo-fixed.dptrace -- $$python examples/denoise/train_fixed.py
 
-test: test-go test-python test-e2e ## all tests; finds or installs what they need
+# Which of the tests that start PyTorch: all, or often (e2e's cases that say so, and the hook's that run.py does not call rare).
+CASES ?= all
+test: CASES = often
+test: ## the tests, in five minutes: all but most of the whole programs; finds or installs what they need
+test-all: CASES = all
+test-all: ## all tests, as CI runs them
+test test-all:
+	@tools/parts go '$(MAKE) test-go' python '$(MAKE) test-python CASES=$(CASES)' e2e '$(MAKE) test-e2e CASES=$(CASES)'
 
 test-go: ## the Go tests: analysis, traces, recorder, command line; no torch needed
 	@code=0; tools/go-test $$($(GO) list ./... | grep -v '/e2e$$') || code=1; \
@@ -37,14 +44,15 @@ PYTHONS ?=
 # Parts of names of tests; empty: all.
 TESTS ?=
 test-python: ## the hook's own tests; PYTHONS="torch1.13 torch2.15-py3.11" names interpreters to make and use
-	@for name in $(or $(PYTHONS),here); do \
-		if [ $$name = here ]; then python=$$(tools/find-torch); else python=$$(tools/torch-env $$name); fi || exit 1; \
+	@code=0; for name in $(or $(PYTHONS),here); do \
+		if [ $$name = here ]; then python=$$(tools/find-torch); else python=$$(tools/torch-env $$name); fi || { code=1; continue; }; \
 		echo "hook's tests with $$python"; \
-		$$python shim/python/tests/run.py $(TESTS) || exit 1; \
-	done
+		$$python shim/python/tests/run.py $(if $(filter often,$(CASES)),--often) $(TESTS) || code=1; \
+	done; exit $$code
 
-test-e2e: build ## whole programs on real torch: what is found, what is left alone, that nothing changes
-	@python=$$(tools/find-torch) && DPTRACE_PYTHON=$$python DPTRACE_BIN=$(CURDIR)/bin/dptrace tools/go-test -count=1 -timeout 40m -parallel $$(($$(nproc) + 1)) ./e2e/
+test-e2e: build ## whole programs on real torch: what is found, what is left alone, that nothing changes; CASES=often as `make test`
+	@python=$$(tools/find-torch) && DPTRACE_PYTHON=$$python DPTRACE_BIN=$(CURDIR)/bin/dptrace \
+		tools/go-test -count=1 $(if $(filter often,$(CASES)),-short) -timeout 40m -parallel $$(($$(nproc) + 1)) ./e2e/
 
 lint: $(GOLANGCI) ## the linters of .golangci.yaml, and shell syntax
 	$(GOLANGCI) run ./...

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,6 +21,7 @@ import (
 //	#   exit: 1                 the exit code of the program; 0 where it says nothing
 //	#   torch: >=1.9            run only there
 //	#   needs: MODULE           run only where it can be imported
+//	#   run: often              by `make test`, too; `make test-all` runs all
 //	#   fix: printed            the printed fix, put in verbatim (fix_test.go), must leave nothing to find
 //	#   order: kept             with the fix each rank still asks for the same samples in the same order
 //
@@ -32,6 +34,7 @@ type testCase struct {
 	args     []string
 	torch    string
 	needs    string
+	often    bool // run by go test -short
 	expect   []expectation
 	checks   []check
 	exit     int
@@ -121,6 +124,8 @@ func (c *testCase) set(key, value string) (err error) {
 		c.torch = value
 	case key == "needs":
 		c.needs = value
+	case key == "run" && value == "often":
+		c.often = true
 	case key == "exit":
 		c.exit, err = strconv.Atoi(value)
 	case key == "fix" && value == "printed":
@@ -157,6 +162,41 @@ func majorMinor(version string) (int, error) {
 		return 0, fmt.Errorf("no version: %q", version)
 	}
 	return major*1000 + minor, nil
+}
+
+// TestOften holds what `make test` must have of what only whole programs show.
+func TestOften(t *testing.T) {
+	have := map[string]bool{}
+	for _, folder := range []string{"programs", "legitimate"} {
+		for _, c := range readCases(t, folder, "1.13") {
+			if !c.often {
+				continue
+			}
+			have[folder] = true
+			have["ranks"] = have["ranks"] || c.ranks > 0
+			have["a printed fix"] = have["a printed fix"] || c.printFix
+			have["an order that the fix keeps"] = have["an order that the fix keeps"] || c.order
+			have["a program that fails"] = have["a program that fails"] || c.exit != 0
+			for _, arg := range c.args {
+				have[arg] = true
+			}
+			for _, e := range c.expect {
+				have[e.certainty] = true
+			}
+			for _, check := range c.checks {
+				have[check.status] = true
+			}
+		}
+	}
+	for name, cases := range map[string][]tierCase{"death": deathCases, "memory": memoryCases} {
+		have[name] = slices.ContainsFunc(cases, func(c tierCase) bool { return c.often })
+	}
+	for _, want := range []string{"programs", "legitimate", "death", "memory", "ranks", "spawn", "forkserver",
+		"a printed fix", "an order that the fix keeps", "a program that fails", "proven", "likely", "clean", "cannot-tell"} {
+		if !have[want] {
+			t.Errorf("of the cases that are run often none is for: %s", want)
+		}
+	}
 }
 
 func TestVersionHolds(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 
 var deathCases = []tierCase{
 	// A worker dies, and the training with it.
-	{name: "killed by a third process", command: "python worker.py kill", code: 1,
+	{name: "killed by a third process", often: true, command: "python worker.py kill", code: 1,
 		hook: "worker-killed proven SIGKILL", kernel: "worker-killed proven SIGKILL sent by (sh)"},
 	{name: "terminated by a third process", command: "python worker.py term", code: 1,
 		hook: "worker-killed cannot-tell", kernel: "worker-killed proven SIGTERM sent by (sh)"},
@@ -21,8 +21,8 @@ var deathCases = []tierCase{
 
 	// Nothing is wrong with how they ended.
 	{name: "to the end", command: "python worker.py none", hook: "worker-killed clean", kernel: "same"},
-	{name: "early break", command: "python worker.py break", hook: "worker-killed clean", kernel: "same"},
-	{name: "Ctrl-C", command: "python worker.py interrupt", code: 130, hook: "", kernel: "same"},
+	{name: "early break", often: true, command: "python worker.py break", hook: "worker-killed clean", kernel: "same"},
+	{name: "Ctrl-C", often: true, command: "python worker.py interrupt", code: 130, hook: "", kernel: "same"},
 	{name: "all killed at once", command: "python worker.py all", code: 137, hook: "", kernel: "same"},
 	{name: "pool terminated", command: "python worker.py pool", hook: "", kernel: "same"},
 	{name: "executor terminated", command: "python worker.py executor", hook: "", kernel: "same"},
@@ -36,15 +36,15 @@ var deathCases = []tierCase{
 		hook: "", kernel: "swallowed-crash proven 7 6 batches 5 optimizer steps"},
 	{name: "shell swallows an exception", command: "sh wrapper.sh swallows python raise",
 		hook: "swallowed-crash likely RuntimeError", kernel: "swallowed-crash proven RuntimeError"},
-	{name: "shell swallows SIGKILL", command: "sh wrapper.sh swallows python kill",
+	{name: "shell swallows SIGKILL", often: true, command: "sh wrapper.sh swallows python kill",
 		hook: "", kernel: "swallowed-crash proven SIGKILL 6 batches 5 optimizer steps"},
 	{name: "wrapper reports", command: "python wrapper.py reports exit", code: 7, hook: "", kernel: "swallowed-crash clean"},
 	{name: "shell reports", command: "sh wrapper.sh reports python exit", code: 7, hook: "", kernel: "swallowed-crash clean"},
-	{name: "wrapper retries", command: "python wrapper.py retries once", hook: "", kernel: "same"},
+	{name: "wrapper retries", often: true, command: "python wrapper.py retries once", hook: "", kernel: "same"},
 	{name: "wrapper of a good training", command: "python wrapper.py swallows well", hook: "", kernel: "swallowed-crash clean"},
 
 	// Pythons without the hook.
-	{name: "isolated", command: "python unhooked.py isolated", hook: "", kernel: "same", unhooked: "-I -I torch false"},
+	{name: "isolated", often: true, command: "python unhooked.py isolated", hook: "", kernel: "same", unhooked: "-I -I torch false"},
 	{name: "isolated, with torch", command: "python unhooked.py isolated torch", hook: "", kernel: "same", unhooked: "-I -I torch true"},
 	{name: "cleaned environment", command: "python unhooked.py cleaned", hook: "", kernel: "same", unhooked: "PYTHONPATH torch false"},
 }

@@ -60,7 +60,8 @@ func TestDiscovery(t *testing.T) {
 // names says whether a proven finding about the loader of a line names a generator.
 func (r report) names(rule, at, name string) bool {
 	for _, f := range r.Findings {
-		if f.Rule == rule && f.Certainty == "proven" && strings.HasSuffix(f.Loader.At, at) && strings.Contains(fmt.Sprint(f.Title, f.Evidence), name) {
+		if f.Rule == rule && f.Certainty == "proven" && strings.HasSuffix(f.Loader.At, at) &&
+			strings.Contains(fmt.Sprint(f.Title, f.Evidence), name) {
 			return true
 		}
 	}

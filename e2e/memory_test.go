@@ -24,8 +24,9 @@ var memoryCases = []tierCase{
 	// What workers copy of Python objects that they only read. The hook tier sees
 	// private pages; that they are copies is proven for what two workers have
 	// beyond what there was: not enough where other objects lie on the same blocks.
-	{name: "dicts", command: "python records.py dicts fork", limited: true, hook: seems, kernel: grown},
-	{name: "dicts, three passes of the same workers", command: "python records.py dicts fork --passes 3 --persistent", limited: true, hook: seems, kernel: grown},
+	{name: "dicts", often: true, command: "python records.py dicts fork", limited: true, hook: seems, kernel: grown},
+	{name: "dicts, three passes of the same workers", command: "python records.py dicts fork --passes 3 --persistent", limited: true,
+		hook: seems, kernel: grown},
 	{name: "tuples", command: "python records.py tuples fork --megabytes 170", limited: true, hook: seems, kernel: grown},
 	{name: "strings", command: "python records.py strings fork", limited: true, hook: grown, kernel: "same"},
 	{name: "mapping", command: "python records.py mapping fork --megabytes 120", limited: true, hook: seems, kernel: grown},
@@ -33,7 +34,7 @@ var memoryCases = []tierCase{
 	{name: "a few dicts", command: "python records.py dicts fork --megabytes 2", limited: true, hook: clean, kernel: "same"},
 
 	// The same without objects, and growth of other kinds.
-	{name: "numpy twin", command: "python records.py numpy fork --megabytes 40", limited: true, hook: clean, kernel: "same"},
+	{name: "numpy twin", often: true, command: "python records.py numpy fork --megabytes 40", limited: true, hook: clean, kernel: "same"},
 	{name: "bytes twin", command: "python records.py blob fork --megabytes 40", limited: true, hook: clean, kernel: "same"},
 	{name: "growing cache", command: "python cache.py", limited: true, hook: clean, kernel: "same"},
 	{name: "garbage collector", command: "python collect.py", limited: true, hook: clean, kernel: "same"},
@@ -41,7 +42,8 @@ var memoryCases = []tierCase{
 	// What is pickled into each worker.
 	{name: "dicts, spawn", command: "python records.py dicts spawn --passes 2 --megabytes 60", limited: true, hook: copied, kernel: "same"},
 	{name: "dicts, forkserver", command: "python records.py dicts forkserver --megabytes 60", limited: true, hook: copied, kernel: "same"},
-	{name: "dicts, spawn, three passes of the same workers", command: "python records.py dicts spawn --passes 3 --persistent --megabytes 60", limited: true, hook: copied, kernel: "same"},
+	{name: "dicts, spawn, three passes of the same workers", command: "python records.py dicts spawn --passes 3 --persistent --megabytes 60",
+		limited: true, hook: copied, kernel: "same"},
 	{name: "numpy, spawn", command: "python records.py numpy spawn --megabytes 60", limited: true, hook: copied, kernel: "same"},
 	{name: "a few dicts, spawn", command: "python records.py dicts spawn --megabytes 1", limited: true, hook: small, kernel: "same"},
 }

@@ -39,6 +39,9 @@ func TestNeutral(t *testing.T) {
 // TestNeutralCanFail records with a hook that draws one number in each process:
 // that must show in what TestNeutral compares.
 func TestNeutralCanFail(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it is run by `make test-all`")
+	}
 	p := python(t)
 	t.Parallel()
 	drawing := buildDrawing(t)

@@ -83,7 +83,9 @@ func (s plainServer) try(t *testing.T, c testCase, limit time.Duration) (result,
 	if err != nil {
 		t.Fatal(err)
 	}
-	request := map[string]any{"folder": folder, "program": c.program, "args": append([]string{}, c.args...), "ranks": c.ranks, "limit": limit.Seconds()}
+	request := map[string]any{
+		"folder": folder, "program": c.program, "args": append([]string{}, c.args...), "ranks": c.ranks, "limit": limit.Seconds(),
+	}
 	if err := json.NewEncoder(connection).Encode(request); err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,9 @@ func eachCase(t *testing.T, folder string, test func(testCase, *testing.T, inter
 	p := python(t)
 	t.Logf("Python %s, torch %s, numpy %s", p.Python, p.Torch, p.Numpy)
 	for _, c := range readCases(t, folder, p.Torch) {
+		if testing.Short() && !c.often {
+			continue
+		}
 		t.Run(c.name(), func(t *testing.T) {
 			if holds, err := versionHolds(p.Torch, c.torch); err != nil {
 				t.Fatal(err)

@@ -27,6 +27,7 @@ type tierCase struct {
 	hook, kernel string
 	unhooked     string // words of the entry that the list of unhooked Pythons must have; "" it is empty
 	limited      bool   // in a control group with a limit on memory
+	often        bool   // run by `make test` (go test -short), too; `make test-all` runs all
 }
 
 // memoryLimit is that of limited cases: small, so that data sets may be, too.
@@ -46,6 +47,9 @@ type form struct {
 func eachTier(t *testing.T, programs string, cases []tierCase, more func(*testing.T, tierCase, form, tierRun)) {
 	p := python(t)
 	for _, c := range cases {
+		if testing.Short() && !c.often {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			for _, tier := range []string{"hook", "kernel"} {
 				t.Run(tier, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"reflect"
 	"strconv"
 	"strings"
@@ -17,10 +18,21 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	testscript.Main(interruptible{m}, map[string]func(){
 		"dptrace": main,
 		"rows":    printRows,
 	})
+}
+
+// interruptible runs tests whose programs see Ctrl-C also where it is ignored, as
+// in a shell's background.
+type interruptible struct{ *testing.M }
+
+func (m interruptible) Run() int {
+	if signal.Ignored(os.Interrupt) {
+		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	}
+	return m.M.Run()
 }
 
 // The stories in testdata/script need a Python, not torch. $PYTHON is an

@@ -1,5 +1,6 @@
 """Fraud in one of twelve payments: rare classes are drawn more often, so samples come twice in a pass and others not at all."""
 # e2e weighted
+#   run: often
 # e2e replacement
 import sys
 

@@ -1,5 +1,6 @@
 """Self-supervised learning: the same sample twice or more often in a batch, each time distorted in another way."""
 # e2e views
+#   run: often
 #   check: rng-duplicate-workers clean
 # e2e multicrop
 # e2e pairs

@@ -4,6 +4,7 @@
 # e2e wrapper
 #   check: wrong-len clean
 # e2e cycle
+#   run: often
 # e2e stream
 # e2e steps
 # e2e virtual

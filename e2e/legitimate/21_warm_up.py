@@ -1,5 +1,6 @@
 """A look at the first batches before the training: shapes for lazy layers, a search for the learning rate, Lightning's sanity check."""
 # e2e shapes
+#   run: often
 #   check: order-repeats clean
 # e2e range
 # e2e sanity

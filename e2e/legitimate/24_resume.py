@@ -2,6 +2,7 @@
 # e2e process delivered
 # e2e process sampler
 # e2e inside delivered
+#   run: often
 # e2e inside sampler
 # e2e inside accelerate
 #   needs: accelerate

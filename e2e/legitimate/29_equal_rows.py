@@ -1,5 +1,6 @@
 """Rows of the data that are equal: rare samples copied by hand, blank pages, paddings, a class with one icon for all, a calendar."""
 # e2e map
+#   run: often
 #   check: shard-duplicate-workers clean
 # e2e stream
 # e2e blank

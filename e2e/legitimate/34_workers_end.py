@@ -2,6 +2,7 @@
 # e2e break
 #   check: worker-killed clean
 # e2e interrupt
+#   run: often
 # e2e steps
 import os
 import signal

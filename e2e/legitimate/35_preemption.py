@@ -1,5 +1,6 @@
 """The batch system ends the job: SIGTERM to the whole process group of the training, then the job's own exit code."""
 # e2e
+#   run: often
 #   exit: 143
 import os
 import signal

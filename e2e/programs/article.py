@@ -1,5 +1,6 @@
 """The article's own example (torch < 1.9): numpy in __getitem__, and the workers inherit the parent's state."""
 # e2e
+#   run: often
 #   expect[torch<1.9]: rng-duplicate-workers proven numpy
 #   expect[torch<1.9]: rng-duplicate-epochs likely numpy
 #   check[torch>=1.9]: rng-duplicate-workers clean

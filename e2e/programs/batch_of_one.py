@@ -1,5 +1,6 @@
 """49 images in batches of 8, and a stream that leaves one sample to each worker: BatchNorm over one."""
 # e2e images
+#   run: often
 #   expect: last-batch-size-1 proven
 #   fix: printed
 # e2e sampler

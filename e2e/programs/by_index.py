@@ -1,6 +1,7 @@
 """Seeded anew for each sample from its index: the same sample looks the same in each epoch, on purpose."""
 # e2e object
 # e2e numpy
+#   run: often
 # e2e torch
 import sys
 

@@ -5,6 +5,7 @@
 # e2e most
 #   expect: samples-dropped proven
 # e2e kept
+#   run: often
 #   check: samples-dropped clean
 # e2e one
 import itertools

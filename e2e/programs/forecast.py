@@ -1,5 +1,6 @@
 """Forecasts from windows of one series that come in the order of time; and the same rows, cut into pieces that share nothing."""
 # e2e windows
+#   run: often
 #   check: not-shuffled cannot-tell
 # e2e copies
 #   check: not-shuffled cannot-tell

@@ -3,6 +3,7 @@
 #   expect: not-shuffled likely
 #   fix: printed
 # e2e chained
+#   run: often
 #   expect: not-shuffled likely
 # e2e shuffled
 #   check: not-shuffled clean

@@ -12,6 +12,7 @@
 #   expect: rng-duplicate-epochs proven dataset.transform.coin
 #   fix: printed
 # e2e closure
+#   run: often
 #   expect: rng-duplicate-workers proven dataset.transform coin
 #   expect: rng-duplicate-epochs proven dataset.transform coin
 #   fix: printed

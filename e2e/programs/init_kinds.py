@@ -22,6 +22,7 @@
 #   expect: rng-duplicate-epochs proven dataset.grain
 #   fix: printed
 # e2e philox
+#   run: often
 #   expect: rng-duplicate-workers proven dataset.grain
 #   expect: rng-duplicate-epochs proven dataset.grain
 #   fix: printed

@@ -3,6 +3,7 @@
 #   expect: rng-duplicate-epochs proven dataset.spin
 #   fix: printed
 # e2e 0
+#   run: often
 import sys
 
 import numpy as np

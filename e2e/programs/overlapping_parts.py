@@ -9,6 +9,7 @@
 #   expect: ranks-disagree proven
 #   fix: printed
 # e2e apart
+#   run: often
 #   check: split-leak clean
 # e2e torchrun:2 agreed
 #   torch: >=1.10

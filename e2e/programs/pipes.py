@@ -1,5 +1,6 @@
 """A datapipe that shuffles and then shards: all workers shuffle alike, on purpose."""
 # e2e
+#   run: often
 #   torch: >=1.12
 #   needs: torch.utils.data.datapipes.iter
 import torch

@@ -1,5 +1,6 @@
 """Ranks that augment alike: with the printed fix they no longer do, and their samplers still agree."""
 # e2e torchrun:2
+#   run: often
 #   torch: >=1.10
 #   expect: rng-duplicate-ranks proven dataset.smudges
 #   fix: printed

@@ -4,6 +4,7 @@
 #   expect: rng-duplicate-epochs proven torch
 #   fix: printed
 # e2e anew
+#   run: often
 #   expect: order-repeats proven was put back to one state before each
 #   fix: printed
 # e2e once

@@ -4,12 +4,14 @@
 #   expect: rng-duplicate-epochs proven dataset.clouds
 #   fix: printed
 # e2e forkserver
+#   run: often
 #   expect: rng-duplicate-workers proven dataset.clouds
 #   expect: rng-duplicate-epochs proven dataset.clouds
 # e2e default
 #   expect: rng-duplicate-workers proven dataset.clouds
 #   expect: rng-duplicate-epochs proven dataset.clouds
 # e2e spawn seeded
+#   run: often
 #   check: rng-duplicate-workers clean
 #   check: rng-duplicate-epochs clean
 # e2e forkserver seeded

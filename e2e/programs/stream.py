@@ -4,6 +4,7 @@
 #   expect: rng-duplicate-epochs proven dataset.transform.hiss
 #   fix: printed
 # e2e own
+#   run: often
 #   expect: rng-duplicate-workers likely dataset.hiss
 #   expect: rng-duplicate-epochs likely dataset.hiss
 # e2e local

@@ -41,9 +41,10 @@ func held(t *testing.T, pid int) (ids []ebpf.ProgramID) {
 // the command goes on to its end.
 func TestKilledRecorderLeavesNothing(t *testing.T) {
 	probetest.NeedKernel(t)
-	done := filepath.Join(t.TempDir(), "done")
-	cmd := exec.Command("/proc/self/exe", "record", filepath.Join(t.TempDir(), "t.dptrace"),
-		"sh", "-c", "echo ready; sleep 1; echo yes > "+done)
+	dir := t.TempDir()
+	goOn, done := filepath.Join(dir, "go-on"), filepath.Join(dir, "done")
+	cmd := exec.Command("/proc/self/exe", "record", filepath.Join(dir, "t.dptrace"),
+		"sh", "-c", "echo ready; until [ -e "+goOn+" ]; do sleep 0.05; done; echo yes > "+done)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -70,20 +71,24 @@ func TestKilledRecorderLeavesNothing(t *testing.T) {
 		}
 		return n
 	}
-	for range 100 { // they are freed after a grace period
-		if left() == 0 {
-			break
+	if !eventually(func() bool { return left() == 0 }) { // they are freed after a grace period
+		t.Errorf("%d programs are left", left())
+	}
+	if err := os.WriteFile(goOn, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !eventually(func() bool { _, err := os.Stat(done); return err == nil }) {
+		t.Error("the command did not go on")
+	}
+}
+
+// eventually reports whether something comes true; it waits long, as it judges
+// no time.
+func eventually(is func() bool) bool {
+	for limit := time.Now().Add(time.Minute); time.Now().Before(limit); time.Sleep(20 * time.Millisecond) {
+		if is() {
+			return true
 		}
-		time.Sleep(50 * time.Millisecond)
 	}
-	if n := left(); n != 0 {
-		t.Errorf("%d programs are left", n)
-	}
-	for range 100 {
-		if _, err := os.Stat(done); err == nil {
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	t.Error("the command did not go on")
+	return is()
 }

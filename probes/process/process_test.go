@@ -113,15 +113,16 @@ func TestSender(t *testing.T) {
 	dir := t.TempDir()
 	ready := filepath.Join(dir, "pid")
 	go func() {
-		for range 200 {
-			time.Sleep(20 * time.Millisecond)
-			if text, err := os.ReadFile(ready); err == nil && strings.HasSuffix(string(text), "\n") {
-				_ = exec.Command("sh", "-c", "kill -KILL "+strings.TrimSpace(string(text))).Run() // seen in the trace or not
-				return
-			}
+		var pid string
+		if eventually(func() bool {
+			text, _ := os.ReadFile(ready) // it is not there yet
+			pid = string(text)
+			return strings.HasSuffix(pid, "\n")
+		}) {
+			_ = exec.Command("sh", "-c", "kill -KILL "+strings.TrimSpace(pid)).Run() // seen in the trace or not
 		}
 	}()
-	run, _ := probetest.Kernel(t, "sh", "-c", `sleep 20 & echo $! > `+ready+`; wait $!; sleep 20 & kill -TERM $!; wait; exit 0`)
+	run, _ := probetest.Kernel(t, "sh", "-c", `sleep 100 & echo $! > `+ready+`; wait $!; sleep 100 & kill -TERM $!; wait; exit 0`)
 	var got []string
 	for _, s := range probetest.Rows[traces.Signal](t, run) {
 		got = append(got, fmt.Sprintf("%d from %s, of the run %v, ancestor %v, pid %v",

@@ -23,14 +23,14 @@ import (
 // DPTRACE_KILLS=50 go test -run TestKill -v ./probes/recorder
 const killsVariable = "DPTRACE_KILLS"
 
-// trainer writes numbered records, about 2000 a second, and says at its end how
-// many, and that nothing kept it from ending.
+// trainer writes numbered records, about 2000 a second, until a file is there,
+// and says at its end how many, and that nothing kept it from ending.
 const trainer = `
-import sys, time
+import os, sys, time
 from dptrace_hook import ring
 print("ready", flush=True)
-n, end = 0, time.monotonic() + float(sys.argv[1])
-while time.monotonic() < end:
+n = 0
+while not os.path.exists(sys.argv[1]):
     ring.put_json(ring.OPTIMIZER, {"optimizer": n})
     n += 1
     time.sleep(0.0004)
@@ -65,8 +65,8 @@ func TestKill(t *testing.T) {
 }
 
 func killOnce(t *testing.T, python, script, tier string, after time.Duration) {
-	trace := filepath.Join(t.TempDir(), "t.dptrace")
-	cmd := exec.Command("/proc/self/exe", "record", trace, tier, python, script, "3.5")
+	trace, enough := filepath.Join(t.TempDir(), "t.dptrace"), filepath.Join(t.TempDir(), "enough")
+	cmd := exec.Command("/proc/self/exe", "record", trace, tier, python, script, enough)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -88,6 +88,9 @@ func killOnce(t *testing.T, python, script, tier string, after time.Duration) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(enough, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	// The training has the other end of stdout: it ends with it.
 	if !lines.Scan() {
 		t.Fatal("the training ended with its recorder")
@@ -102,9 +105,8 @@ func killOnce(t *testing.T, python, script, tier string, after time.Duration) {
 		t.Error("the recorder ended before it was killed")
 	}
 	for _, id := range attached {
-		if p, err := ebpf.NewProgramFromID(id); err == nil {
+		if !goes(id) {
 			t.Errorf("eBPF program %d is there after its recorder", id)
-			p.Close()
 		}
 	}
 	run, err := traces.Open(trace)
@@ -136,6 +138,19 @@ func killOnce(t *testing.T, python, script, tier string, after time.Duration) {
 			t.Error(p)
 		}
 	}
+}
+
+// goes reports whether an eBPF program is freed, which takes the kernel a moment
+// after its last holder has ended.
+func goes(id ebpf.ProgramID) bool {
+	for limit := time.Now().Add(time.Minute); time.Now().Before(limit); time.Sleep(10 * time.Millisecond) {
+		p, err := ebpf.NewProgramFromID(id)
+		if err != nil {
+			return true
+		}
+		p.Close()
+	}
+	return false
 }
 
 // programsOf lists the eBPF programs that a process holds.
