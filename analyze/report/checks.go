@@ -42,7 +42,8 @@ func (p *page) countedChecks(all []finding.Check) {
 				continue
 			}
 			n++
-			count[c.Reason]++
+			reason, _, _ := strings.Cut(c.Reason, "; ") // of several gaps the first
+			count[reason]++
 			if !slices.Contains(rules, c.Rule) {
 				rules = append(rules, c.Rule)
 			}
