@@ -124,7 +124,7 @@ var cases = []struct {
 	{"they agree on it, and go on", played{ranks: []rank{{[]pass{{8, 7, "dropped", false}, evaluated(3)}, gone}, passes(whole(7), evaluated(3))}, op: "ddp", code: "1"}, "cannot-tell", []string{"went on"}},
 	{"remainder of accumulated gradients", played{ranks: []rank{passes(pass{13, 3, "exhausted", false}), passes(pass{12, 3, "exhausted", false})}, op: "ddp", code: "0"}, "cannot-tell", nil},
 	{"pipeline stages", played{ranks: []rank{passes(stuck(8)), passes(whole(7))}, op: "ddp", apart: true, code: "1"}, "cannot-tell", nil},
-	{"one rank", played{ranks: []rank{passes(whole(8))}, op: "ddp", code: "0"}, "cannot-tell", []string{"one rank"}},
+	{"one rank", played{ranks: []rank{passes(whole(8))}, op: "ddp", code: "0"}, "not-applicable", []string{"one rank"}},
 	{"cut", played{ranks: []rank{passes(whole(8)), passes(whole(8))}, op: "ddp"}, "cannot-tell", []string{"cut"}},
 }
 
