@@ -67,6 +67,9 @@ func Shuffled(repeats []Repeat) []Repeat {
 
 // compare two passes, as far as both loops went.
 func compare(p, q *Pass) (r Repeat, same bool) {
+	if p.Batches == q.Batches && !p.Equal(q.Beginning) {
+		return Repeat{}, false // most pairs, and there are many where a training has thousands of short passes
+	}
 	a, b, all := p.Beginning, q.Beginning, true
 	if !p.All || !q.All {
 		if !p.All && p.Delivered < q.Delivered {

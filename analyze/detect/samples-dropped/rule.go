@@ -63,7 +63,7 @@ type seen struct {
 	losing int // passes that lost as surely
 	ended  int // passes that came to their end
 
-	drops   bool // workers drop their last batches, or the sampler leaves samples out
+	drops   bool // workers drop their last batches
 	keeps   bool // no drop_last
 	sampled bool // a sampler makes the batches: it drops one at most
 	unknown bool // an older hook
@@ -93,7 +93,6 @@ func look(c *detect.Case) *seen {
 		}
 		switch {
 		case leavesOut(o) > 0:
-			s.drops = true
 			if p.Exhausted {
 				s.add(&lost{pass: p, object: o, sampler: leavesOut(o), sure: finding.Note})
 			}

@@ -125,17 +125,14 @@ func (s *Sequence) keep() {
 	s.stride *= 2
 }
 
-// Beginning is the longest one of at most so many batches that is known.
-func (s *Sequence) Beginning(batches int) (b Beginning, ok bool) { return s.at(batches, 1) }
-
-// at is the longest beginning of at most so many batches that is a multiple of
-// a stride; all of them, if there are no more.
-func (s *Sequence) at(batches, stride int) (b Beginning, ok bool) {
+// Beginning is the longest one of at most so many batches that is known; all of
+// them, if there are no more.
+func (s *Sequence) Beginning(batches int) (b Beginning, ok bool) {
 	if batches == s.now.Batches {
 		return s.now, true
 	}
 	for _, k := range s.kept {
-		if k.Batches <= batches && k.Batches%stride == 0 {
+		if k.Batches <= batches {
 			b, ok = k, true
 		}
 	}
@@ -145,11 +142,10 @@ func (s *Sequence) at(batches, stride int) (b Beginning, ok bool) {
 // Common is the longest beginnings of the same number of batches, and of no more
 // than so many, that are known of two passes.
 func Common(p, q *Sequence, batches int) (a, b Beginning, ok bool) {
-	stride := max(p.stride, q.stride)
 	for {
 		var of, too bool
-		a, of = p.at(batches, stride)
-		b, too = q.at(batches, stride)
+		a, of = p.Beginning(batches)
+		b, too = q.Beginning(batches)
 		if !of || !too || a.Batches == b.Batches {
 			return a, b, of && too
 		}
