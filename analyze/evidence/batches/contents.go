@@ -16,33 +16,43 @@ type contents struct {
 // firstBatches is how many batches are kept one by one.
 const firstBatches = 32
 
-// add the hash of an index; row is that of those of its row before it.
-func (c *contents) add(row, h uint64) uint64 {
-	c.sum += h
-	c.samples++
-	return hash.Mix(row ^ h)
-}
-
-// addKeys takes a row whose keys are no integers.
-func (c *contents) addKeys(r *traces.BatchPut) {
-	if r.Keys == "" {
+// add a row of indices, or of keys that are no integers.
+func (c *contents) add(r *traces.BatchPut) {
+	switch {
+	case len(r.Indices) > 0:
+		c.samples += uint64(len(r.Indices))
+		for _, i := range r.Indices {
+			c.sum += hash.Mix(uint64(i))
+		}
+	case r.Keys != "":
+		c.samples++
+		c.sum += keysHash(r.Keys)
+	default:
 		return
 	}
-	h := uint64(14695981039346656037) // FNV-1a
-	for i := range len(r.Keys) {
-		h = (h ^ uint64(r.Keys[i])) * 1099511628211
+	if r.First == 0 && r.Batch < firstBatches {
+		c.first[r.Batch] = rowHash(r) | 1
 	}
-	h = hash.Mix(h)
-	c.sum += h
-	c.samples++
-	c.row(r, h)
 }
 
-// row ends a row, of which this is the hash.
-func (c *contents) row(r *traces.BatchPut, h uint64) {
-	if r.First == 0 && r.Batch < firstBatches {
-		c.first[r.Batch] = h | 1
+// rowHash is one of the indices of a row in their order, or of its keys.
+func rowHash(r *traces.BatchPut) (h uint64) {
+	if len(r.Indices) == 0 {
+		return keysHash(r.Keys)
 	}
+	for _, i := range r.Indices {
+		h = hash.Mix(h ^ hash.Mix(uint64(i)))
+	}
+	return h
+}
+
+// keysHash is FNV-1a.
+func keysHash(keys string) uint64 {
+	h := uint64(14695981039346656037)
+	for i := range len(keys) {
+		h = (h ^ uint64(keys[i])) * 1099511628211
+	}
+	return hash.Mix(h)
 }
 
 // Likeness of what two passes asked for.

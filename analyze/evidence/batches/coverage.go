@@ -10,6 +10,18 @@ import (
 // whose hash is low: the same ones on all ranks.
 const mostKept = 1 << 14
 
+// keep indices whose hash is low.
+func (q *Requests) keep(indices []int64) {
+	for _, i := range indices {
+		if hash.Low(uint64(i), q.zeros) {
+			q.kept = append(q.kept, i)
+		}
+	}
+	for len(q.kept) > mostKept && q.zeros < 63 {
+		q.thin(q.zeros + 1)
+	}
+}
+
 // thin keeps the indices whose hash begins with so many zeros.
 func (q *Requests) thin(zeros uint) {
 	q.zeros = zeros

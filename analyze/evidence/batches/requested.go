@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/dptrace/dptrace/analyze/collect"
-	"github.com/dptrace/dptrace/analyze/hash"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
 )
@@ -97,28 +96,18 @@ func (c *requested) Build(e *collect.Evidence) ByPass[Requests] {
 
 // add takes a row. keep: which indices they are is of use beyond the pass.
 func (q *Requests) add(r *traces.BatchPut, keep bool) {
-	q.Sequence.begin(r)
+	q.digest.add(r)
+	q.Sequence.add(r)
 	if len(r.Indices) == 0 {
 		q.Keyed = q.Keyed || r.Keys != ""
-		q.digest.addKeys(r)
 		return
 	}
 	q.count(r)
 	q.Samples += len(r.Indices)
-	first := uint64(0)
-	for _, i := range r.Indices {
-		h := hash.Mix(uint64(i))
-		first = q.digest.add(first, h)
-		q.Sequence.add(i, h)
-		q.Max = max(q.Max, i)
-		q.Negative = q.Negative || i < 0
-		if keep && hash.Low(uint64(i), q.zeros) {
-			q.kept = append(q.kept, i)
-		}
-	}
-	q.digest.row(r, first)
-	for len(q.kept) > mostKept && q.zeros < 63 {
-		q.thin(q.zeros + 1)
+	q.Max = max(q.Max, slices.Max(r.Indices))
+	q.Negative = q.Negative || slices.Min(r.Indices) < 0
+	if keep {
+		q.keep(r.Indices)
 	}
 }
 

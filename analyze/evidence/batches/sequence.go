@@ -62,51 +62,60 @@ func (b Beginning) Equal(o Beginning) bool { return b.Samples == o.Samples && b.
 // Batches that were asked for.
 func (s *Sequence) Batches() int { return s.now.Batches }
 
-// begin a row, before its indices: they have to go on where the row before ended.
-func (s *Sequence) begin(r *traces.BatchPut) {
+// add a row.
+func (s *Sequence) add(r *traces.BatchPut) {
 	if s.stride == 0 {
 		s.stride, s.Seq = 1, r.Seq
 		s.now.Digest = [2]uint64{0x243f6a8885a308d3, 0x13198a2e03707344}
 	}
+	if s.Odd = s.Odd || !s.goesOn(r); s.Odd {
+		return
+	}
+	if n := headKept - len(s.Head); n > 0 {
+		s.Head = append(s.Head, r.Indices[:min(n, len(r.Indices))]...)
+	}
+	s.in += uint32(len(r.Indices))
+	b, last := s.now, s.last
+	if b.Samples == 0 {
+		last = min(r.Indices[0], -1) // the first one has to be 0, and never descends
+	}
+	for _, i := range r.Indices {
+		if i != last+1 {
+			b.jumps++
+		}
+		if i < last {
+			b.descents++
+		}
+		last = i
+		b.Digest[0] = hash.Mix(b.Digest[0] ^ hash.Mix(uint64(i)))
+		b.Digest[1] = hash.Mix(b.Digest[1] + 0x9e3779b97f4a7c15*uint64(i))
+		if b.Distinct < Enough && !slices.Contains(s.seen, i) {
+			s.seen = append(s.seen, i)
+			b.Distinct++
+		}
+	}
+	b.Samples += len(r.Indices)
+	s.now, s.last = b, last
+}
+
+// goesOn reports whether a row goes on where the one before ended, and begins its
+// batch.
+func (s *Sequence) goesOn(r *traces.BatchPut) bool {
+	begun := s.now.Batches > 0
 	switch {
-	case s.Odd || len(r.Indices) == 0 || r.Keys != "":
-		s.Odd = true
-	case s.now.Batches == 0 && r.Batch == 0 && r.First == 0:
+	case len(r.Indices) == 0 || r.Keys != "":
+		return false
+	case !begun && r.Batch == 0 && r.First == 0:
 		s.now.Batches = 1
-	case r.Batch == s.batch && s.now.Batches > 0 && r.First == s.in:
-	case r.Batch == s.batch+1 && s.now.Batches > 0 && r.First == 0:
+	case begun && r.Batch == s.batch && r.First == s.in:
+	case begun && r.Batch == s.batch+1 && r.First == 0:
 		s.keep()
 		s.now.Batches++
 		s.batch, s.in = r.Batch, 0
 	default:
-		s.Odd = true
+		return false
 	}
-	s.in += uint32(len(r.Indices))
-}
-
-// add an index and its hash.
-func (s *Sequence) add(i int64, h uint64) {
-	if s.Odd {
-		return
-	}
-	b := &s.now
-	if b.Samples == 0 && i != 0 || b.Samples > 0 && i != s.last+1 {
-		b.jumps++
-		if b.Samples > 0 && i < s.last {
-			b.descents++
-		}
-	}
-	s.last = i
-	if len(s.Head) < headKept {
-		s.Head = append(s.Head, i)
-	}
-	b.Samples++
-	b.Digest[0] = hash.Mix(b.Digest[0] ^ h)
-	b.Digest[1] = hash.Mix(b.Digest[1] + 0x9e3779b97f4a7c15*uint64(i))
-	if b.Distinct < Enough && !slices.Contains(s.seen, i) {
-		s.seen = append(s.seen, i)
-		b.Distinct++
-	}
+	return true
 }
 
 // keep the beginning that is complete now.
