@@ -162,7 +162,8 @@ func Nothing(list []*Loader) (reason string, n int) {
 	case passes < 2:
 		return "one pass", n
 	case few:
-		return fmt.Sprintf("passes of one batch, or of fewer than %d different samples, of which two shuffled orders are alike by chance", batches.Enough), n
+		return fmt.Sprintf("passes of one batch, or of fewer than %d different samples, of which two shuffled orders are alike by chance",
+			batches.Enough), n
 	}
 	return "no two passes of one training that ran to their end", n
 }

@@ -63,9 +63,11 @@ func (s *seen) title(list []lone) string {
 	where := words.Of(len(passes), all, "pass")
 	switch {
 	case leftOver && dropped:
-		return fmt.Sprintf("Training on batches of one sample: %s, left over or short of samples, in %s", words.Count(len(list), "batch"), where)
+		return fmt.Sprintf("Training on batches of one sample: %s, left over or short of samples, in %s",
+			words.Count(len(list), "batch"), where)
 	case dropped:
-		return fmt.Sprintf("Training on batches of one sample: %s lost all other samples in the fetch, in %s", words.Count(len(list), "batch"), where)
+		return fmt.Sprintf("Training on batches of one sample: %s lost all other samples in the fetch, in %s",
+			words.Count(len(list), "batch"), where)
 	case len(list) > len(passes):
 		return fmt.Sprintf("Training on batches of one sample: %s left over at the ends of %s", words.Count(len(list), "batch"), where)
 	}
@@ -83,7 +85,9 @@ func cost(list []lone) string {
 	if steps > 0 {
 		cost = fmt.Sprintf("%s on one sample each, in place of %s", words.Count(steps, "optimizer step"), others(list))
 	}
-	return cost + ". A BatchNorm in training mode normalises it by itself: no signal is left where it has one value per channel (torch raises an error there), and its running statistics take it in as a whole batch"
+	return cost + ". A BatchNorm in training mode normalises it by itself: no signal is left where it has one value per channel " +
+		"(torch raises an error there), " +
+		"and its running statistics take it in as a whole batch"
 }
 
 // others is the size of the other batches.
@@ -110,11 +114,14 @@ func (s *seen) describe(l lone) finding.Evidence {
 	var text string
 	switch {
 	case l.origin == short && l.of > 0:
-		text = fmt.Sprintf("%s the sampler asked for up to %d samples in batch %d, and the fetch of %s brought one: the others were dropped there", where, l.of, l.Batch, who(l.worker))
+		text = fmt.Sprintf("%s the sampler asked for up to %d samples in batch %d, and the fetch of %s brought one: the others were "+
+			"dropped there",
+			where, l.of, l.Batch, who(l.worker))
 	case l.origin == short:
 		text = fmt.Sprintf("%s batch %d of %s had one sample, in the midst of its share", where, l.Batch, who(l.worker))
 	case l.table == "batch_fetch" && l.worker >= 0:
-		text = fmt.Sprintf("%s batch %d, the last one of worker %d, had one sample: its share is 1 more than a multiple of %d", where, l.Batch, l.worker, full(l.pass))
+		text = fmt.Sprintf("%s batch %d, the last one of worker %d, had one sample: its share is 1 more than a multiple of %d",
+			where, l.Batch, l.worker, full(l.pass))
 	case l.origin == asked:
 		text = fmt.Sprintf("%s the batch sampler asked for one sample in batch %d, in the midst of the pass", where, l.Batch)
 	case q.Batches > 1 && q.Others == 0 && q.OnesInAll == 1:
@@ -149,17 +156,25 @@ func fix(list []lone) string {
 	if leftOver {
 		switch {
 		case o.Iterable:
-			code = append(code, fmt.Sprintf("# in the training loop over the loader of %s: pass over a batch of one. (drop_last=True would drop the last, smaller batch of each worker.)\nif len(batch) < 2:  # of a tuple: batch[0]\n    continue", at))
+			code = append(code, fmt.Sprintf("# in the training loop over the loader of %s: pass over a batch of one. (drop_last=True would "+
+				"drop the last, smaller batch of each worker.)\nif len(batch) < 2:  # of a tuple: batch[0]\n    continue",
+				at))
 		case o.BatchSize > 1:
-			code = append(code, fmt.Sprintf("# %s: leave out the last, smaller batch%s\nDataLoader(..., batch_size=%d, drop_last=True)", at, another(o.Sampler), o.BatchSize))
+			code = append(code, fmt.Sprintf("# %s: leave out the last, smaller batch%s\nDataLoader(..., batch_size=%d, drop_last=True)",
+				at, another(o.Sampler), o.BatchSize))
 		case o.BatchSampler == batchSampler:
-			code = append(code, fmt.Sprintf("# %s: leave out the last, smaller batch%s\nBatchSampler(sampler, batch_size=%d, drop_last=True)", at, another(o.Sampler), full(l.pass)))
+			code = append(code, fmt.Sprintf("# %s: leave out the last, smaller batch%s\nBatchSampler(sampler, batch_size=%d, drop_last=True)",
+				at, another(o.Sampler), full(l.pass)))
 		default:
-			code = append(code, fmt.Sprintf("# %s, in __iter__ of %s: leave out a batch of one sample\nif len(batch) > 1:\n    yield batch", at, o.BatchSampler))
+			code = append(code, fmt.Sprintf("# %s, in __iter__ of %s: leave out a batch of one sample\nif len(batch) > 1:\n    yield batch",
+				at, o.BatchSampler))
 		}
 	}
 	if dropped {
-		code = append(code, fmt.Sprintf("# %s: take out what cannot be used once, before the training, so that each batch gets all its samples\nusable = [i for i in range(len(dataset)) if is_usable(dataset, i)]\nDataLoader(torch.utils.data.Subset(dataset, usable), ...)", at))
+		code = append(code, fmt.Sprintf("# %s: take out what cannot be used once, before the training, so that each batch gets all its "+
+			"samples\nusable = [i for i in range(len(dataset)) if is_usable(dataset, i)]\nDataLoader(torch.utils.data.Subset(dataset, "+
+			"usable), ...)",
+			at))
 	}
 	return strings.Join(code, "\n\n")
 }

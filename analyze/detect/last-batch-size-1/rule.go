@@ -48,7 +48,8 @@ func judge(c *detect.Case) detect.Verdict {
 	case s.alone > 0 && s.batches == s.alone:
 		return detect.CannotTell("one batch a pass: there is no last one")
 	case s.unseen > 0:
-		return detect.CannotTell(fmt.Sprintf("whether the loop trained on %s of one sample, the last it asked for, is not in the trace", words.Count(s.unseen, "batch")))
+		return detect.CannotTell(fmt.Sprintf("whether the loop trained on %s of one sample, the last it asked for, is not in the trace",
+			words.Count(s.unseen, "batch")))
 	}
 	return s.verdict(o)
 }
@@ -61,7 +62,9 @@ func (s *seen) verdict(o *traces.Loader) detect.Verdict {
 	case s.ended == 0:
 		return detect.CannotTell("no pass was used to its end, where the last batch is")
 	case s.empty:
-		return detect.CannotTell(fmt.Sprintf("samples with nothing in them were seen, None or zeros, and how many of them %s leaves out of a batch is not in the trace", o.Collate))
+		return detect.CannotTell(fmt.Sprintf("samples with nothing in them were seen, None or zeros, and how many of them %s leaves out of "+
+			"a batch is not in the trace",
+			o.Collate))
 	case s.hidden || s.least == 0:
 		return detect.CannotTell("how many samples the batches had is not in the trace")
 	}
@@ -122,7 +125,8 @@ type pass struct {
 // look at one pass.
 func (s *seen) look(t *timeline.Pass) {
 	p := pass{t, t.DataLoader(), detect.Of(s.Case, batches.Requested).Of(t), detect.Of(s.Case, batches.Delivered).Of(t)}
-	s.empty = s.empty || collates(p.object) && slices.ContainsFunc(detect.Of(s.Case, values.Source).Samples(s.Timeline, t), func(v values.Sample) bool { return v.Empty() })
+	contents := detect.Of(s.Case, values.Source).Samples(s.Timeline, t)
+	s.empty = s.empty || collates(p.object) && slices.ContainsFunc(contents, func(v values.Sample) bool { return v.Empty() })
 	if p.Role == timeline.Eval || p.delivered.Count == 0 {
 		return
 	}
@@ -264,7 +268,8 @@ func uniform(o *traces.Loader, asked *batches.Sizes) (is, own bool) {
 func refused(p pass) *traces.Exception {
 	raised := p.Loader.Process.Raised
 	for i := range raised {
-		if e := &raised[i]; e.Stage == "exit" && e.Type == "ValueError" && strings.HasPrefix(e.Message, "Expected more than 1 value per channel when training") {
+		e := &raised[i]
+		if e.Stage == "exit" && e.Type == "ValueError" && strings.HasPrefix(e.Message, "Expected more than 1 value per channel when training") {
 			return e
 		}
 	}

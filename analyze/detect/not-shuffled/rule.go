@@ -161,14 +161,17 @@ func (w *walk) finding(c *detect.Case, certainty finding.Certainty) finding.Find
 	p := w.training[0]
 	samples, passes := words.Number(int64(p.Samples)), len(w.training)
 	f := finding.Finding{Certainty: certainty}
-	f.Title = fmt.Sprintf("The training walks through its %s samples 0, 1, 2, ... in each of %d passes%s", samples, passes, orders.OnRanks(c.Loaders, w.ranks))
+	f.Title = fmt.Sprintf("The training walks through its %s samples 0, 1, 2, ... in each of %d passes%s",
+		samples, passes, orders.OnRanks(c.Loaders, w.ranks))
 	f.Evidence = []finding.Evidence{{Refs: orders.Begins(w.training), Text: fmt.Sprintf(
-		"In each of %d passes %s asked for the samples 0 to %d, one after another, in %d batches.", passes, orders.Class(p.Object), p.Samples-1, p.Batches)}}
+		"In each of %d passes %s asked for the samples 0 to %d, one after another, in %d batches.",
+		passes, orders.Class(p.Object), p.Samples-1, p.Batches)}}
 	if len(w.same) > 0 {
 		part, first := p.Loader.Process.Part.Name, w.same[0]
 		f.Evidence = append(f.Evidence, finding.Evidence{
 			Refs: []finding.Ref{{Part: part, Table: "digest", Seq: first.First.Seq}, {Part: part, Table: "digest", Seq: first.Again.Seq}},
-			Text: fmt.Sprintf("%s whose contents were compared were the same in a later pass; none had changed.", words.Upper(words.Count(len(w.same), "sample"))),
+			Text: fmt.Sprintf("%s whose contents were compared were the same in a later pass; none had changed.",
+				words.Upper(words.Count(len(w.same), "sample"))),
 		})
 	}
 	if w.labels.tell() {

@@ -35,9 +35,13 @@ func why(r orders.Repeat) []finding.Evidence {
 	text := ""
 	switch {
 	case reset(r) && r.Again.Object.Generator:
-		text = fmt.Sprintf("From the generator given to DataLoader PyTorch drew base seed %d as each of these passes began: it was put back to one state before each.", r.First.BaseSeed)
+		text = fmt.Sprintf("From the generator given to DataLoader PyTorch drew base seed %d as each of these passes began: it was put "+
+			"back to one state before each.",
+			r.First.BaseSeed)
 	case reset(r):
-		text = fmt.Sprintf("From its own generator PyTorch drew base seed %d as each of these passes began: torch was seeded anew before each.", r.First.BaseSeed)
+		text = fmt.Sprintf("From its own generator PyTorch drew base seed %d as each of these passes began: torch was seeded anew before "+
+			"each.",
+			r.First.BaseSeed)
 	case r.First.Epoch >= 0 && r.First.Epoch == r.Again.Epoch:
 		text = fmt.Sprintf("The sampler's epoch was %d in both, and another one in other passes.", r.First.Epoch)
 	default:
@@ -73,7 +77,8 @@ for epoch in range(epochs):
     for batch in loader:
         ...`, at)
 	}
-	return fmt.Sprintf("# %s: seed the generator of %s (%s.generator) once, before the first epoch, not before each", at, orders.Class(o), orders.Sampler(o))
+	return fmt.Sprintf("# %s: seed the generator of %s (%s.generator) once, before the first epoch, not before each",
+		at, orders.Class(o), orders.Sampler(o))
 }
 
 func excuse(r orders.Repeat) string {

@@ -113,7 +113,7 @@ func certainty(r orders.Repeat) finding.Certainty {
 		return finding.Note // it was told that epoch twice, others in between: a pass done over
 	case p.Promise == orders.Own || q.Promise == orders.Own:
 		return finding.Note // one order may be what it is for: by length, by difficulty
-	case p.Promise != orders.Shuffles || q.Promise != orders.Shuffles, !r.SameData(), p.Role != timeline.Train || q.Role != timeline.Train, !r.All:
+	case !r.All, !r.SameData(), p.Promise != orders.Shuffles, q.Promise != orders.Shuffles, p.Role != timeline.Train, q.Role != timeline.Train:
 		return finding.Likely
 	}
 	return finding.Proven

@@ -28,7 +28,8 @@ var Rule = detect.Rule{
 func judge(c *detect.Case) detect.Verdict {
 	list := detect.Of(c, orders.Source).Of(c.Loaders)
 	if r := find(list); r.certainty != 0 {
-		reason := fmt.Sprintf("%d of %d passes in the order of an earlier one, at epoch %d", len(r.repeats), len(r.training), r.training[0].Epoch)
+		reason := fmt.Sprintf("%d of %d passes in the order of an earlier one, at epoch %d",
+			len(r.repeats), len(r.training), r.training[0].Epoch)
 		return detect.Found(reason, r.finding(c))
 	}
 	if unfit := orders.Unfit(list); unfit != "" {
@@ -97,7 +98,8 @@ func (r *replay) finding(c *detect.Case) finding.Finding {
 	o := first.Object
 	class, sampler := orders.Class(o), orders.Sampler(o)
 	f := finding.Finding{Certainty: r.certainty}
-	f.Title = fmt.Sprintf("%s: the epoch of %s stays %d%s", orders.Passes(r.repeats, r.training), class, first.Epoch, orders.OnRanks(c.Loaders, r.ranks))
+	f.Title = fmt.Sprintf("%s: the epoch of %s stays %d%s",
+		orders.Passes(r.repeats, r.training), class, first.Epoch, orders.OnRanks(c.Loaders, r.ranks))
 	f.Evidence = []finding.Evidence{{Refs: orders.Begins(r.training), Text: fmt.Sprintf(
 		"%s shuffles by its seed and its epoch. As each of %d passes began, %s.epoch was %d.", class, len(r.training), sampler, first.Epoch)}}
 	if o.SamplerID != 0 {
@@ -128,7 +130,8 @@ func told(p *timeline.Process, t *batches.Told) finding.Evidence {
 	}
 	return finding.Evidence{
 		Refs: []finding.Ref{{Part: p.Part.Name, Table: "set_epoch", Seq: t.Last.Seq}},
-		Text: fmt.Sprintf("set_epoch was called %s, the last time by %s with epoch %d.", times, timeline.Place(p.Cwd, t.Last.File, t.Last.Line), t.Last.Epoch),
+		Text: fmt.Sprintf("set_epoch was called %s, the last time by %s with epoch %d.",
+			times, timeline.Place(p.Cwd, t.Last.File, t.Last.Line), t.Last.Epoch),
 	}
 }
 

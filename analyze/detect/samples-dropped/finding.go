@@ -35,7 +35,8 @@ func (s *seen) finding(c *detect.Case) finding.Finding {
 	f := finding.Finding{Certainty: w.sure}
 	f.Title = fmt.Sprintf("drop_last drops %d of %d samples in pass %d, in %s of its own each", w.dropped, all, w.pass.Number, where)
 	f.Evidence = []finding.Evidence{{Refs: refs, Text: fmt.Sprintf(
-		"In pass %d the dataset had come to its end with samples that made no batch of %d: %s. They were dropped.", w.pass.Number, size, words.List(counts))}}
+		"In pass %d the dataset had come to its end with samples that made no batch of %d: %s. They were dropped.",
+		w.pass.Number, size, words.List(counts))}}
 	if w.sure > finding.Note {
 		f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf(
 			"Together these are %s of %d and %d more samples.", words.Count(w.batches(), "batch"), size, w.dropped%int(size))})

@@ -103,7 +103,8 @@ func (r *ranks) matching(l *timeline.Loader) *timeline.Pass {
 func (r *ranks) unused() string {
 	s := r.worst
 	if n := s.longer.Delivered - s.pass.Delivered; n > 1 || s.longer.Exhausted {
-		return fmt.Sprintf("rank %d had at least %s more than rank %d in pass %d", s.left.Rank(), words.Count(n, "batch"), s.ended.Rank(), s.pass.Number)
+		return fmt.Sprintf("rank %d had at least %s more than rank %d in pass %d",
+			s.left.Rank(), words.Count(n, "batch"), s.ended.Rank(), s.pass.Number)
 	}
 	return fmt.Sprintf("what rank %d has beyond %s is never used", s.left.Rank(), words.Count(s.pass.Delivered, "batch"))
 }
