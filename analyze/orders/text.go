@@ -2,10 +2,12 @@ package orders
 
 import (
 	"fmt"
-
-	"github.com/dptrace/dptrace/analyze/words"
+	"slices"
+	"strings"
 
 	"github.com/dptrace/dptrace/analyze/finding"
+	"github.com/dptrace/dptrace/analyze/timeline"
+	"github.com/dptrace/dptrace/analyze/words"
 )
 
 // upper is a number that begins a sentence.
@@ -29,10 +31,20 @@ func Passes(repeats []Repeat, training []*Pass) string {
 // shown is how many rows or passes a piece of evidence names at most.
 const shown = 8
 
+// Row is where a pass begins.
+func (p *Pass) Row() finding.Ref {
+	return finding.Ref{Part: p.Loader.Process.Part.Name, Table: "pass", Seq: p.Began.Seq}
+}
+
+// request is the row of its first batch in batch_put.
+func (p *Pass) request() finding.Ref {
+	return finding.Ref{Part: p.Loader.Process.Part.Name, Table: "batch_put", Seq: p.Sequence.Seq}
+}
+
 // Begins are the rows where passes begin.
 func Begins(passes []*Pass) (refs []finding.Ref) {
 	for _, p := range passes[:min(len(passes), shown)] {
-		refs = append(refs, p.Refs()[0])
+		refs = append(refs, p.Row())
 	}
 	return refs
 }
@@ -41,15 +53,18 @@ func Begins(passes []*Pass) (refs []finding.Ref) {
 func Evidence(repeats []Repeat) (list []finding.Evidence) {
 	for _, r := range repeats[:min(len(repeats), shown)] {
 		what := fmt.Sprintf("all %s samples", words.Number(int64(r.Samples)))
-		if !r.First.all || !r.Again.all {
+		if !r.First.All || !r.Again.All {
 			what = fmt.Sprintf("the first %s samples", words.Number(int64(r.Samples)))
 		}
 		on := ""
 		if rank := r.First.Loader.Rank(); rank >= 0 {
 			on = fmt.Sprintf(" of rank %d", rank)
 		}
-		list = append(list, finding.Evidence{Refs: append(r.First.Refs(), r.Again.Refs()...), Text: fmt.Sprintf("Passes %d and %d%s asked for %s in one order, which begins %s (order digest %016x of both).",
-			r.First.Number, r.Again.Number, on, what, r.First.beginning(), r.First.read.digest[0])})
+		list = append(list, finding.Evidence{
+			Refs: []finding.Ref{r.First.Row(), r.First.request(), r.Again.Row(), r.Again.request()},
+			Text: fmt.Sprintf("Passes %d and %d%s asked for %s in one order, which begins %s (order digest %016x of both).",
+				r.First.Number, r.Again.Number, on, what, r.First.beginning(), r.First.Digest[0]),
+		})
 	}
 	return list
 }
@@ -57,7 +72,7 @@ func Evidence(repeats []Repeat) (list []finding.Evidence) {
 // beginning is the first few indices.
 func (p *Pass) beginning() string {
 	text := ""
-	for _, i := range p.Sequence.head {
+	for _, i := range p.Sequence.Head {
 		text += fmt.Sprint(i, ", ")
 	}
 	return text + "..."
@@ -70,8 +85,8 @@ func Cost(training []*Pass, repeats []Repeat) string {
 	if different > 1 {
 		orders = fmt.Sprintf("%d orders", different)
 	}
-	return fmt.Sprintf("%d epochs of %s samples with the variety of %s: the same batches, one after another, %s", len(training), words.Number(int64(training[0].Samples())), orders,
-		times(len(repeats)+1, different))
+	return fmt.Sprintf("%d epochs of %s samples with the variety of %s: the same batches, one after another, %s",
+		len(training), words.Number(int64(training[0].Samples)), orders, times(len(repeats)+1, different))
 }
 
 func times(n, different int) string {
@@ -83,3 +98,27 @@ func times(n, different int) string {
 	}
 	return "again"
 }
+
+// OnRanks is ", on ranks 0 and 2"; "" if there is no more than one.
+func OnRanks(of timeline.Ranks, ranks []int) string {
+	if len(of) < 2 || len(ranks) == 0 {
+		return ""
+	}
+	ranks = slices.Clone(ranks)
+	slices.Sort(ranks)
+	ranks = slices.Compact(ranks)
+	if len(ranks) == 1 {
+		return fmt.Sprintf(", on rank %d", ranks[0])
+	}
+	if len(ranks) > mostNamed {
+		return fmt.Sprintf(", on %d ranks", len(ranks))
+	}
+	names := make([]string, len(ranks))
+	for i, r := range ranks {
+		names[i] = fmt.Sprint(r)
+	}
+	return ", on ranks " + strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+}
+
+// mostNamed is how many ranks are named one by one.
+const mostNamed = 16

@@ -158,7 +158,8 @@ func identityOf(l *traces.Loader) identity {
 }
 
 func (ps *passRows) build(l *Loader, number int) *Pass {
-	p := &Pass{Loader: l, Number: number, Object: ps.key.loader, Recorded: ps.key.pass, Delivered: ps.next.delivered,
+	p := &Pass{Loader: l, Number: number, Object: ps.key.loader, Recorded: ps.key.pass, Began: ps.begin, Ended: ps.end,
+		Delivered: ps.next.delivered,
 		Exhausted: ps.next.stopped, Begin: ps.next.begin, End: ps.next.end, Optimizers: ps.next.optimizers, stats: &ps.next}
 	if ps.begin != nil {
 		p.BaseSeed, p.Seeded = ps.begin.BaseSeed, true

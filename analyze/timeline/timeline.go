@@ -111,6 +111,8 @@ type Pass struct {
 	Number     int    // in its loader, from 0
 	Object     uint32 // Loader.Loader and Pass.Pass as recorded
 	Recorded   uint32
+	Began      *traces.Pass // its rows; nil: lost, or it was never ended
+	Ended      *traces.Pass
 	Role       Role
 	Delivered  int
 	Exhausted  bool   // all that there was has been delivered

@@ -95,6 +95,7 @@ var cases = []struct {
 	{"all deliver", played{shares: [][]int{{4, 4, 1}}}, "clean", []string{"3 workers, each delivered samples in 1 pass"}},
 	{"map-style", played{shares: [][]int{{4, 4, 4}}, mapped: true}, "clean", nil},
 
+	{"no workers", played{shares: [][]int{{}}}, "not-applicable", []string{"no workers"}},
 	{"fewer batches than workers", played{shares: [][]int{{1, 1, 0}}}, "cannot-tell", []string{"fewer batches than workers"}},
 	{"one batch for each of the others", played{shares: [][]int{{1, 1, 1, 0}}}, "cannot-tell", nil},
 	{"not used to its end: it may be slow", played{shares: [][]int{{4, 4, 0}}, leave: true}, "cannot-tell", []string{"to its end"}},

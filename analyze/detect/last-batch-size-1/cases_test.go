@@ -111,9 +111,9 @@ var cases = []struct {
 	{"the role may be another", played{loader: full, asked: []int{8, 8, 1}, passes: 2, lost: true}, "likely", nil},
 	{"cut, the role may be another", played{loader: full, asked: []int{8, 8, 1}, passes: 2, cut: true}, "likely", nil},
 
-	{"evaluation", played{loader: full, asked: []int{8, 8, 1}, eval: true}, "clean", []string{"an evaluation"}},
+	{"evaluation", played{loader: full, asked: []int{8, 8, 1}, eval: true}, "not-applicable", []string{"an evaluation"}},
 	{"the loop passes over it", played{loader: full, asked: []int{8, 8, 1}, passes: 2, skip: map[int]bool{2: true}}, "clean", []string{"passed over"}},
-	{"batch_size 1", played{loader: traces.Loader{BatchSize: 1, BatchSampler: torchBatches}, asked: []int{1, 1, 1}}, "clean", []string{"asked for"}},
+	{"batch_size 1", played{loader: traces.Loader{BatchSize: 1, BatchSampler: torchBatches}, asked: []int{1, 1, 1}}, "not-applicable", []string{"asked for"}},
 	{"two left over", played{loader: full, asked: []int{8, 8, 2}}, "clean", []string{"the smallest of 2 samples"}},
 	{"iterable, even", played{loader: traces.Loader{BatchSize: 4}, fetched: []int{4, 4, 4}}, "clean", []string{"the smallest of 4"}},
 

@@ -7,29 +7,23 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dptrace/dptrace/analyze/words"
-
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/analyze/evidence/values"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/orders"
 	"github.com/dptrace/dptrace/analyze/timeline"
+	"github.com/dptrace/dptrace/analyze/words"
 )
 
 // Rule is the rule.
 var Rule = detect.Rule{
-	ID:      id,
-	DP:      dp,
+	ID:      "not-shuffled",
+	DP:      "DP14",
 	Title:   "A training walks through its samples 0, 1, 2, ... in every pass",
 	Sources: []collect.Any{orders.Source, values.Source},
-	Judge:   detect.Adapt(judge),
+	Judge:   judge,
 }
-
-const (
-	id = "not-shuffled"
-	dp = "DP14"
-)
 
 const (
 	// few is how many batches are a look at whether a model can overfit, which
@@ -40,75 +34,93 @@ const (
 	enough = 8
 )
 
-func judge(e *collect.Evidence, t *timeline.Timeline) (findings []finding.Finding, checks []finding.Check) {
-	for _, g := range collect.Of(e, orders.Source).Groups(t) {
-		j := &judged{t: t, group: g, c: collect.Of(e, values.Source)}
-		j.judge()
-		if j.certainty != 0 {
-			findings = append(findings, j.finding())
+func judge(c *detect.Case) detect.Verdict {
+	list := detect.Of(c, orders.Source).Of(c.Loaders)
+	w := find(c, list)
+	doubt := ""
+	if w.training != nil && w.changed == 0 {
+		if doubt = w.doubt(); doubt == "" {
+			reason := fmt.Sprintf("%d passes of %d samples, each from the first to the last", len(w.training), w.training[0].Samples)
+			return detect.Found(reason, w.finding(c, finding.Likely))
 		}
-		checks = append(checks, j.check())
 	}
-	return findings, checks
+	if unfit := orders.Unfit(list); unfit != "" {
+		return detect.NotApplicable(unfit)
+	}
+	nothing, n := orders.Nothing(list)
+	switch {
+	case w.changed > 0:
+		return detect.CannotTell("in order, but what is at an index changes between the passes")
+	case doubt != "":
+		return detect.CannotTell(doubt).Noting(w.finding(c, finding.Note))
+	case nothing != "":
+		return detect.CannotTell(nothing)
+	}
+	if why := open(list); why != "" {
+		return detect.CannotTell(why)
+	}
+	return detect.Clean(fmt.Sprintf("%d passes, not in the order 0, 1, 2, ...", n))
 }
 
-// judged is one loader.
-type judged struct {
-	t     *timeline.Timeline
-	group *orders.Group
-	c     *values.Contents
-
-	certainty finding.Certainty
-	training  []*orders.Pass // that is shown: the longest
-	ranks     []int
-	same      []values.Pair // samples that came twice with the same content
-	changed   int           // with another
-	labels    labels
-	windows   windows
+// walk is the trainings that walk through their samples. One is shown: the
+// longest.
+type walk struct {
+	training []*orders.Pass
+	ranks    []int         // of all of them
+	same     []values.Pair // samples that came twice with the same content
+	changed  int           // with another, in all of them
+	labels   labels
+	windows  windows
 }
 
-func (j *judged) judge() {
-	for _, r := range j.group.Ranks {
-		if r.Loader.Iterable() || r.Odd > 0 {
+// find the trainings that walk through their samples, on ranks that do nothing else.
+func find(c *detect.Case, list []*orders.Loader) (w walk) {
+	contents := detect.Of(c, values.Source)
+	for _, o := range list {
+		if o.Iterable() || o.Odd > 0 || slices.ContainsFunc(o.Trainings, strays) {
 			continue
 		}
-		all := true // straight
-		for _, training := range r.Trainings {
-			all = all && !slices.ContainsFunc(training, func(p *orders.Pass) bool { return !walks(p) })
-		}
-		if !all {
-			continue
-		}
-		for _, training := range r.Trainings {
+		for _, training := range o.Trainings {
 			if len(training) < 2 || slices.ContainsFunc(training, func(p *orders.Pass) bool { return p.Role != timeline.Train }) {
 				continue
 			}
-			j.ranks = append(j.ranks, r.Loader.Rank())
 			var lists [][]values.Sample
 			for _, p := range training {
-				lists = append(lists, j.c.Samples(j.t, p.Pass))
+				lists = append(lists, contents.Samples(c.Timeline, p.Pass))
 			}
 			same, changed := values.CompareByIndex(lists...)
-			j.changed += len(changed)
-			if len(training) > len(j.training) {
-				j.training, j.same, j.labels, j.windows = training, same, labelsOf(lists[0]), windowsOf(lists[0])
+			w.ranks = append(w.ranks, o.Rank())
+			w.changed += len(changed)
+			if len(training) > len(w.training) {
+				w.training, w.same, w.labels, w.windows = training, same, labelsOf(lists[0]), windowsOf(lists[0])
 			}
 		}
 	}
-	switch {
-	case j.training == nil, j.changed > 0:
-	case len(j.same) < enough, j.training[0].Batches() <= few, j.labels.mixed(), ready(j.training[0]), j.windows.series():
-		j.certainty = finding.Note
-	default:
-		j.certainty = finding.Likely
-	}
+	return w
 }
 
-// walks reports whether a pass goes from the first sample to the last, by a
-// sampler that does nothing else. A pass that the program breaks off may be a
-// look at a few batches.
-func walks(p *orders.Pass) bool {
-	return p.Contract == orders.Sequential && p.Straight() && p.All()
+// strays reports whether a pass of a training does not go from the first sample
+// to the last, by a sampler that does nothing else. A pass that the program
+// breaks off may be a look at a few batches.
+func strays(training []*orders.Pass) bool {
+	return slices.ContainsFunc(training, func(p *orders.Pass) bool { return p.Promise != orders.Sequential || !p.Straight() || !p.All })
+}
+
+// doubt says why the order may be as it is meant to be, or "".
+func (w *walk) doubt() string {
+	switch {
+	case w.training[0].Batches <= few:
+		return fmt.Sprintf("in order, but %d batches or fewer a pass are overfitted on purpose", few)
+	case ready(w.training[0]):
+		return "in order, but it is batches that the dataset hands out (batch_size=None)"
+	case w.windows.series():
+		return "in order, but the samples are windows of a series, which may be meant to come one after another"
+	case w.labels.mixed():
+		return "in order, but the labels come as mixed as if they had been shuffled before"
+	case len(w.same) < enough:
+		return "in order, but whether an index is the same sample in each pass is not known"
+	}
+	return ""
 }
 
 // ready reports whether the dataset hands out batches, which the order leaves as
@@ -116,91 +128,63 @@ func walks(p *orders.Pass) bool {
 // next.
 func ready(p *orders.Pass) bool { return p.Object.Batched == "no" }
 
-func (j *judged) check() finding.Check {
-	c := finding.Check{Rule: id, Loader: j.group.ID, Status: finding.CannotTell}
-	gap := j.group.Gap(j.t)
-	reason, n := j.group.Nothing()
-	walk, own, broken, unknown, told := false, "", false, false, ""
-	for _, r := range j.group.Ranks {
-		for _, training := range r.Trainings {
-			for _, p := range training {
-				switch {
-				case p.Contract == orders.Own:
-					own = orders.Class(p.Object)
-				case p.Contract == orders.Shuffles && !p.Shuffled():
-					told = orders.Class(p.Object)
-				case p.Straight():
-					walk = true
-					broken = broken || !p.All()
-					unknown = unknown || p.Role != timeline.Train
-				}
+// open says why the order of passes that do not all walk through their samples in
+// one training may be no bug, or "" if none walks.
+func open(list []*orders.Loader) string {
+	own, told, straight, broken, unknown := "", "", false, false, false
+	for _, o := range list {
+		for _, p := range slices.Concat(o.Trainings...) {
+			switch {
+			case p.Promise == orders.Own:
+				own = orders.Class(p.Object)
+			case p.Promise == orders.Shuffles && !p.Shuffled():
+				told = orders.Class(p.Object)
+			case p.Straight():
+				straight, broken, unknown = true, broken || !p.All, unknown || p.Role != timeline.Train
 			}
 		}
 	}
 	switch {
-	case j.certainty > finding.Note:
-		c.Status = finding.Found
-		c.Reason = fmt.Sprintf("%d passes of %d samples, each from the first to the last", len(j.training), j.training[0].Samples())
-	case gap != "":
-		c.Reason = gap
-	case j.group.Iterable():
-		c.Status, c.Reason = finding.Clean, "an IterableDataset has no sampler"
-	case j.group.Everywhere(func(r *orders.Rank) bool { return r.Eval }):
-		c.Status, c.Reason = finding.Clean, "used for evaluation only"
-	case j.changed > 0:
-		c.Reason = "in order, but what is at an index changes between the passes"
-	case j.certainty == finding.Note && j.training[0].Batches() <= few:
-		c.Reason = fmt.Sprintf("in order, but %d batches or fewer a pass are overfitted on purpose", few)
-	case j.certainty == finding.Note && ready(j.training[0]):
-		c.Reason = "in order, but it is batches that the dataset hands out (batch_size=None)"
-	case j.certainty == finding.Note && j.windows.series():
-		c.Reason = "in order, but the samples are windows of a series, which may be meant to come one after another"
-	case j.certainty == finding.Note && j.labels.mixed():
-		c.Reason = "in order, but the labels come as mixed as if they had been shuffled before"
-	case j.certainty == finding.Note:
-		c.Reason = "in order, but whether an index is the same sample in each pass is not known"
-	case reason != "":
-		c.Reason = reason
 	case own != "":
-		c.Reason = own + ": not a sampler of torch's, so any order may be meant"
-	case walk && broken:
-		c.Reason = "in order, but broken off in each pass"
-	case walk && unknown:
-		c.Reason = "in order, but no optimizer stepped in these passes"
+		return own + ": not a sampler of torch's, so any order may be meant"
+	case straight && broken:
+		return "in order, but broken off in each pass"
+	case straight && unknown:
+		return "in order, but no optimizer stepped in these passes"
 	case told != "":
-		c.Reason = "not shuffled, as " + told + " must have been told"
-	default:
-		c.Status, c.Reason = finding.Clean, fmt.Sprintf("%d passes, not in the order 0, 1, 2, ...", n)
+		return "not shuffled, as " + told + " must have been told"
 	}
-	return c
+	return ""
 }
 
-func (j *judged) finding() finding.Finding {
-	p := j.training[0]
-	l := p.Loader
-	f := finding.Finding{Rule: id, DP: dp, Certainty: j.certainty, Loader: j.group.Loader(), Proof: "hook"}
-	f.Title = fmt.Sprintf("The training walks through its %s samples 0, 1, 2, ... in each of %d passes%s", words.Number(int64(p.Samples())), len(j.training), j.group.RankNames(j.ranks))
-	text := fmt.Sprintf("In each of %d passes %s asked for the samples 0 to %d, one after another, in %d batches.", len(j.training), orders.Class(p.Object), p.Samples()-1, p.Batches())
-	f.Evidence = []finding.Evidence{{Text: text, Refs: orders.Begins(j.training)}}
-	if len(j.same) > 0 {
-		part := l.Process.Part.Name
+func (w *walk) finding(c *detect.Case, certainty finding.Certainty) finding.Finding {
+	p := w.training[0]
+	samples, passes := words.Number(int64(p.Samples)), len(w.training)
+	f := finding.Finding{Certainty: certainty}
+	f.Title = fmt.Sprintf("The training walks through its %s samples 0, 1, 2, ... in each of %d passes%s",
+		samples, passes, orders.OnRanks(c.Loaders, w.ranks))
+	f.Evidence = []finding.Evidence{{Refs: orders.Begins(w.training), Text: fmt.Sprintf(
+		"In each of %d passes %s asked for the samples 0 to %d, one after another, in %d batches.",
+		passes, orders.Class(p.Object), p.Samples-1, p.Batches)}}
+	if len(w.same) > 0 {
+		part, first := p.Loader.Process.Part.Name, w.same[0]
 		f.Evidence = append(f.Evidence, finding.Evidence{
-			Refs: []finding.Ref{{Part: part, Table: "digest", Seq: j.same[0].First.Seq}, {Part: part, Table: "digest", Seq: j.same[0].Again.Seq}},
-			Text: fmt.Sprintf("%s whose contents were compared were the same in a later pass; none had changed.", words.Upper(words.Count(len(j.same), "sample"))),
+			Refs: []finding.Ref{{Part: part, Table: "digest", Seq: first.First.Seq}, {Part: part, Table: "digest", Seq: first.Again.Seq}},
+			Text: fmt.Sprintf("%s whose contents were compared were the same in a later pass; none had changed.",
+				words.Upper(words.Count(len(w.same), "sample"))),
 		})
 	}
-	if text := j.labels.text(); text != "" {
-		f.Evidence = append(f.Evidence, finding.Evidence{Text: text})
+	if w.labels.tell() {
+		f.Evidence = append(f.Evidence, finding.Evidence{Text: w.labels.text()})
 	}
-	if j.windows.series() {
-		f.Evidence = append(f.Evidence, finding.Evidence{Text: j.windows.text()})
+	if w.windows.series() {
+		f.Evidence = append(f.Evidence, finding.Evidence{Text: w.windows.text()})
 	}
-	f.Cost = fmt.Sprintf("%d epochs of the same %d batches, one after another", len(j.training), p.Batches())
+	f.Cost = fmt.Sprintf("%d epochs of the same %d batches, one after another", passes, p.Batches)
 	if !ready(p) {
 		f.Cost += ": samples that lie side by side in the dataset are always in one batch"
 	}
-	f.Fix = fmt.Sprintf("# %s\nDataLoader(..., shuffle=True)", l.At())
-	f.Verify = j.t.Verify(id)
+	f.Fix = fmt.Sprintf("# %s\nDataLoader(..., shuffle=True)", p.Loader.At())
 	f.NotABugIf = "the order of the samples means something (a time series, a curriculum), or the dataset was shuffled when it was written."
 	return f
 }

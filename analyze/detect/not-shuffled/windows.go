@@ -38,5 +38,6 @@ const looked = 32
 func (w windows) series() bool { return w.follow >= enough && 2*w.follow >= w.pairs }
 
 func (w windows) text() string {
-	return fmt.Sprintf("Of the first %d samples that come right after the one before them, %d begin some steps further in the same series.", w.pairs, w.follow)
+	return fmt.Sprintf("Of the first %d samples that come right after the one before them, %d begin some steps further in the same series.",
+		w.pairs, w.follow)
 }

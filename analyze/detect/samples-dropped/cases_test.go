@@ -52,8 +52,12 @@ var cases = []struct {
 	})}, "note", []string{"leaves out 3 of 99 samples", "4 ranks"}},
 
 	{"nothing left", played{object: lasting, batches: []int32{4, 4}, left: []int32{0, 0}}, "clean", []string{"no worker dropped"}},
-	{"no drop_last", played{object: stream(func(l *traces.Loader) { l.DropLast = false }), batches: []int32{4, 4}}, "clean", []string{"not set"}},
-	{"a sampler", played{object: mapped, batches: []int32{4, 4}}, "clean", []string{"one last batch"}},
+	{"no drop_last", played{object: stream(func(l *traces.Loader) { l.DropLast = false }), batches: []int32{4, 4}}, "not-applicable", []string{"not set"}},
+	{"a sampler", played{object: mapped, batches: []int32{4, 4}}, "not-applicable", []string{"one last batch"}},
+	{"a sampler, broken off", played{object: mapped, batches: []int32{4, 4}, open: true}, "not-applicable", nil},
+	{"a distributed sampler, broken off", played{object: stream(func(l *traces.Loader) {
+		l.Iterable, l.Length, l.SamplerTotal, l.SamplerReplicas, l.DropLast = false, 99, 96, 4, false
+	}), open: true}, "cannot-tell", []string{"to its end"}},
 	{"broken off", played{object: lasting, batches: []int32{4, 4}, left: []int32{7, 7}, open: true}, "cannot-tell", []string{"to its end"}},
 	{"lost rows", played{object: lasting, batches: []int32{4, 4}, lost: true}, "cannot-tell", []string{"lost"}},
 	{"an older hook", played{object: stream(func(l *traces.Loader) { l.Batched = "" }), batches: []int32{4, 4}}, "cannot-tell", []string{"not in the trace"}},

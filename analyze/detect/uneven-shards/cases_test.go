@@ -103,7 +103,7 @@ var cases = []struct {
 	{"the command fails", played{ranks: []rank{passes(stuck(8)), passes(whole(7))}, op: "ddp", code: "1"}, "proven",
 		[]string{"Rank 1 is out of data after 7 batches of pass 0, rank 0 is left alone", "rank 0 8 (was still in the pass)", "rank 1 7 (to the end of its data)", "exit code 1", "islice"}},
 	{"its exception", played{ranks: []rank{passes(whole(7)), {[]pass{stuck(8)}, gone}}, op: "fsdp", code: "0"}, "proven", []string{"Rank 0 is out of data", "Connection closed by peer"}},
-	{"three ranks, two of them short", played{ranks: []rank{passes(whole(7)), {[]pass{stuck(8)}, gone}, passes(whole(7))}, op: "ddp", code: "1"}, "proven", []string{"Ranks 0 and 2 are out of data"}},
+	{"three ranks, two of them short", played{ranks: []rank{passes(whole(7)), {[]pass{stuck(8)}, gone}, passes(whole(7))}, op: "ddp", code: "1"}, "proven", []string{"Ranks 0 and 2 are out of data", "Rank 0 began no other pass"}},
 	{"it shows only in the last epoch", played{ranks: []rank{{[]pass{whole(12), whole(12), {batches: 1}}, gone}, passes(whole(8), whole(8), whole(8))}, op: "ddp", code: "1"},
 		"proven", []string{"after 8 batches of pass 0", "rank 0 12 (to the end"}},
 	{"evaluates when the other is gone", played{ranks: []rank{{[]pass{stuck(8)}, gone}, passes(whole(7), evaluated(3))}, op: "ddp", code: "1"}, "proven", nil},
@@ -124,7 +124,7 @@ var cases = []struct {
 	{"they agree on it, and go on", played{ranks: []rank{{[]pass{{8, 7, "dropped", false}, evaluated(3)}, gone}, passes(whole(7), evaluated(3))}, op: "ddp", code: "1"}, "cannot-tell", []string{"went on"}},
 	{"remainder of accumulated gradients", played{ranks: []rank{passes(pass{13, 3, "exhausted", false}), passes(pass{12, 3, "exhausted", false})}, op: "ddp", code: "0"}, "cannot-tell", nil},
 	{"pipeline stages", played{ranks: []rank{passes(stuck(8)), passes(whole(7))}, op: "ddp", apart: true, code: "1"}, "cannot-tell", nil},
-	{"one rank", played{ranks: []rank{passes(whole(8))}, op: "ddp", code: "0"}, "cannot-tell", []string{"one rank"}},
+	{"one rank", played{ranks: []rank{passes(whole(8))}, op: "ddp", code: "0"}, "not-applicable", []string{"one rank"}},
 	{"cut", played{ranks: []rank{passes(whole(8)), passes(whole(8))}, op: "ddp"}, "cannot-tell", []string{"cut"}},
 }
 
