@@ -10,26 +10,26 @@ import (
 	"github.com/dptrace/dptrace/analyze/account"
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
-	copied "github.com/dptrace/dptrace/analyze/detect/dataset-copied-per-worker"
-	idle "github.com/dptrace/dptrace/analyze/detect/idle-workers"
-	one "github.com/dptrace/dptrace/analyze/detect/last-batch-size-1"
-	cow "github.com/dptrace/dptrace/analyze/detect/memory-growth-cow"
-	notshuffled "github.com/dptrace/dptrace/analyze/detect/not-shuffled"
-	repeats "github.com/dptrace/dptrace/analyze/detect/order-repeats"
-	disagree "github.com/dptrace/dptrace/analyze/detect/ranks-disagree"
-	epochs "github.com/dptrace/dptrace/analyze/detect/rng-duplicate-epochs"
-	ranks "github.com/dptrace/dptrace/analyze/detect/rng-duplicate-ranks"
-	workers "github.com/dptrace/dptrace/analyze/detect/rng-duplicate-workers"
-	noepoch "github.com/dptrace/dptrace/analyze/detect/sampler-no-set-epoch"
-	dropped "github.com/dptrace/dptrace/analyze/detect/samples-dropped"
-	sharedranks "github.com/dptrace/dptrace/analyze/detect/shard-duplicate-ranks"
-	sharedworkers "github.com/dptrace/dptrace/analyze/detect/shard-duplicate-workers"
-	leak "github.com/dptrace/dptrace/analyze/detect/split-leak"
-	stale "github.com/dptrace/dptrace/analyze/detect/stale-worker-state"
-	crash "github.com/dptrace/dptrace/analyze/detect/swallowed-crash"
-	uneven "github.com/dptrace/dptrace/analyze/detect/uneven-shards"
-	killed "github.com/dptrace/dptrace/analyze/detect/worker-killed"
-	wronglen "github.com/dptrace/dptrace/analyze/detect/wrong-len"
+	"github.com/dptrace/dptrace/analyze/detect/datasetcopiedperworker"
+	"github.com/dptrace/dptrace/analyze/detect/idleworkers"
+	"github.com/dptrace/dptrace/analyze/detect/lastbatchsize1"
+	"github.com/dptrace/dptrace/analyze/detect/memorygrowthcow"
+	"github.com/dptrace/dptrace/analyze/detect/notshuffled"
+	"github.com/dptrace/dptrace/analyze/detect/orderrepeats"
+	"github.com/dptrace/dptrace/analyze/detect/ranksdisagree"
+	"github.com/dptrace/dptrace/analyze/detect/rngduplicateepochs"
+	"github.com/dptrace/dptrace/analyze/detect/rngduplicateranks"
+	"github.com/dptrace/dptrace/analyze/detect/rngduplicateworkers"
+	"github.com/dptrace/dptrace/analyze/detect/samplernosetepoch"
+	"github.com/dptrace/dptrace/analyze/detect/samplesdropped"
+	"github.com/dptrace/dptrace/analyze/detect/shardduplicateranks"
+	"github.com/dptrace/dptrace/analyze/detect/shardduplicateworkers"
+	"github.com/dptrace/dptrace/analyze/detect/splitleak"
+	"github.com/dptrace/dptrace/analyze/detect/staleworkerstate"
+	"github.com/dptrace/dptrace/analyze/detect/swallowedcrash"
+	"github.com/dptrace/dptrace/analyze/detect/unevenshards"
+	"github.com/dptrace/dptrace/analyze/detect/workerkilled"
+	"github.com/dptrace/dptrace/analyze/detect/wronglen"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
@@ -38,26 +38,26 @@ import (
 // Rules is all rules, in the order of the report. A rule is a folder of
 // detect/ and a line here.
 var Rules = []detect.Rule{
-	workers.Rule,
-	epochs.Rule,
-	ranks.Rule,
-	sharedworkers.Rule,
-	sharedranks.Rule,
-	noepoch.Rule,
-	repeats.Rule,
+	rngduplicateworkers.Rule,
+	rngduplicateepochs.Rule,
+	rngduplicateranks.Rule,
+	shardduplicateworkers.Rule,
+	shardduplicateranks.Rule,
+	samplernosetepoch.Rule,
+	orderrepeats.Rule,
 	notshuffled.Rule,
-	uneven.Rule,
-	leak.Rule,
+	unevenshards.Rule,
+	splitleak.Rule,
 	wronglen.Rule,
-	one.Rule,
-	disagree.Rule,
-	stale.Rule,
-	idle.Rule,
-	dropped.Rule,
-	cow.Rule,
-	copied.Rule,
-	killed.Rule,
-	crash.Rule,
+	lastbatchsize1.Rule,
+	ranksdisagree.Rule,
+	staleworkerstate.Rule,
+	idleworkers.Rule,
+	samplesdropped.Rule,
+	memorygrowthcow.Rule,
+	datasetcopiedperworker.Rule,
+	workerkilled.Rule,
+	swallowedcrash.Rule,
 }
 
 // Result is what was found out about a run: all that a report prints and an

@@ -42,9 +42,9 @@ var kindName = regexp.MustCompile(`^(bad|good|nearmiss)\b`)
 func TestRecorded(t *testing.T) {
 	var ids []string
 	for _, rule := range analyze.Rules {
-		ids = append(ids, rule.ID)
+		ids = append(ids, folderOf(rule.ID))
 		t.Run(rule.ID, func(t *testing.T) {
-			files, err := filepath.Glob(filepath.Join(strings.Replace(folders, "*", rule.ID, 1), "*"+recorded))
+			files, err := filepath.Glob(filepath.Join(strings.Replace(folders, "*", folderOf(rule.ID), 1), "*"+recorded))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,8 +8,8 @@ import (
 	"github.com/dptrace/dptrace/analyze"
 	"github.com/dptrace/dptrace/analyze/detect"
 	. "github.com/dptrace/dptrace/analyze/detect/detecttest"
-	repeats "github.com/dptrace/dptrace/analyze/detect/order-repeats"
-	noepoch "github.com/dptrace/dptrace/analyze/detect/sampler-no-set-epoch"
+	"github.com/dptrace/dptrace/analyze/detect/orderrepeats"
+	"github.com/dptrace/dptrace/analyze/detect/samplernosetepoch"
 	"github.com/dptrace/dptrace/analyze/finding"
 )
 
@@ -117,7 +117,7 @@ var cases = []struct {
 }
 
 func TestCases(t *testing.T) {
-	rules := []detect.Rule{noepoch.Rule, repeats.Rule}
+	rules := []detect.Rule{samplernosetepoch.Rule, orderrepeats.Rule}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			run := NewRun(t)

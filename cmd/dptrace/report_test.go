@@ -54,7 +54,7 @@ func TestReportScripts(t *testing.T) {
 
 // recorded unpacks traces of real programs.
 func recorded(e *testscript.Env) error {
-	const fixtures = "../../analyze/detect/rng-duplicate-ranks/testdata/"
+	const fixtures = "../../analyze/detect/rngduplicateranks/testdata/"
 	ranks, err := zip.OpenReader(fixtures + "bad-apart.dptrace.zip")
 	if err != nil {
 		return err

@@ -1,0 +1,98 @@
+package orderrepeats
+
+import (
+	"fmt"
+
+	"github.com/dptrace/dptrace/analyze/finding"
+	"github.com/dptrace/dptrace/analyze/orders"
+	"github.com/dptrace/dptrace/analyze/timeline"
+)
+
+func (s *seen) finding() finding.Finding {
+	r := s.repeats[0]
+	class := orders.Class(r.First.Object)
+	by := ", although " + class + " shuffles"
+	if s.certainty == finding.Note {
+		by = ", by " + class
+	}
+	return finding.Finding{
+		Certainty: s.certainty,
+		Title:     orders.Passes(s.repeats, s.training) + by + orders.OnRanks(s.c.Loaders, s.ranks),
+		Evidence:  append(orders.Evidence(s.repeats), why(r)...),
+		Cost:      orders.Cost(s.training, s.repeats),
+		Fix:       fix(r),
+		NotABugIf: excuse(r),
+	}
+}
+
+// reset reports whether torch drew the same base seed for both passes.
+func reset(r orders.Repeat) bool {
+	return r.First.Seeded && r.Again.Seeded && r.First.BaseSeed != 0 && r.First.BaseSeed == r.Again.BaseSeed
+}
+
+// why the orders are alike.
+func why(r orders.Repeat) []finding.Evidence {
+	text := ""
+	switch {
+	case reset(r) && r.Again.Object.Generator:
+		text = fmt.Sprintf("From the generator given to DataLoader PyTorch drew base seed %d as each of these passes began: it was put "+
+			"back to one state before each.",
+			r.First.BaseSeed)
+	case reset(r):
+		text = fmt.Sprintf("From its own generator PyTorch drew base seed %d as each of these passes began: torch was seeded anew before "+
+			"each.",
+			r.First.BaseSeed)
+	case r.First.Epoch >= 0 && r.First.Epoch == r.Again.Epoch:
+		text = fmt.Sprintf("The sampler's epoch was %d in both, and another one in other passes.", r.First.Epoch)
+	default:
+		return nil
+	}
+	return []finding.Evidence{{Text: text, Refs: []finding.Ref{r.First.Row(), r.Again.Row()}}}
+}
+
+func fix(r orders.Repeat) string {
+	o, at := r.First.Object, r.First.Loader.At()
+	switch {
+	case r.First.Promise == orders.Own:
+		return fmt.Sprintf("# %s: if %s is to shuffle, draw a new order in each call of its __iter__", at, orders.Class(o))
+	case r.First.Epoch >= 0:
+		return fmt.Sprintf(`# %s: a new epoch, on every rank, before each pass
+for epoch in range(first_epoch, epochs):
+    %s.set_epoch(epoch)`, at, orders.Sampler(o))
+	case o.Generator && o != r.Again.Object:
+		return fmt.Sprintf(`# %s: this DataLoader is made anew for each epoch: its generator needs the epoch in its seed
+generator = torch.Generator().manual_seed(SEED + epoch)`, at)
+	case o.Generator:
+		return fmt.Sprintf(`# %s: seed the loader's generator once, before the first epoch,
+# or, so that each epoch can be repeated by itself, from the epoch as well
+for epoch in range(epochs):
+    loader.generator.manual_seed(SEED + epoch)
+    for batch in loader:
+        ...`, at)
+	case reset(r):
+		return fmt.Sprintf(`# %s: seed torch once, before the first epoch,
+# or, so that each epoch can be repeated by itself, from the epoch as well
+for epoch in range(epochs):
+    torch.manual_seed(SEED + epoch)
+    for batch in loader:
+        ...`, at)
+	}
+	return fmt.Sprintf("# %s: seed the generator of %s (%s.generator) once, before the first epoch, not before each",
+		at, orders.Class(o), orders.Sampler(o))
+}
+
+func excuse(r orders.Repeat) string {
+	switch {
+	case r.First.Promise == orders.Own:
+		return orders.Class(r.First.Object) + " is meant to give one order, by length or by difficulty."
+	case !r.SameData():
+		return "the DataLoader that is made anew for each pass has other data each time."
+	case r.First.Role != timeline.Train || r.Again.Role != timeline.Train:
+		return "these passes do not train."
+	case r.First.Promise == orders.Within:
+		return orders.Class(r.First.Object) + " does not decide on the order: " + r.First.Object.BatchSampler + " sorts the samples."
+	case !r.All:
+		return "the pass that was broken off was repeated on purpose."
+	}
+	return "every pass is meant to be in the very same order."
+}

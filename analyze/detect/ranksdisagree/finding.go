@@ -1,0 +1,24 @@
+package ranksdisagree
+
+import (
+	"fmt"
+
+	"github.com/dptrace/dptrace/analyze/finding"
+	"github.com/dptrace/dptrace/analyze/timeline"
+)
+
+func (v *verdict) finding() (f finding.Finding) {
+	c := &v.causes[0]
+	f.Certainty = c.sure
+	f.Title, f.Cost, f.Fix = c.title, c.cost, fmt.Sprintf("# %s\n%s", v.ranks[0].At(), c.fix)
+	for _, one := range v.causes {
+		f.Evidence = append(f.Evidence, one.evidence...)
+	}
+	reduced := "It was not seen that the gradients of these ranks are reduced together."
+	if v.relation == timeline.DataParallel {
+		reduced = "The gradients of these ranks are reduced together (DDP or FSDP)."
+	}
+	f.Evidence = append(f.Evidence, finding.Evidence{Text: reduced})
+	f.NotABugIf = "each rank is meant to draw from data of its own, and no sample has to come once in each pass."
+	return f
+}
