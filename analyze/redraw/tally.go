@@ -14,17 +14,15 @@ type Tally struct {
 	AtLeast         bool // more may have been drawn than was seen
 }
 
-// Total of the draws of some hits, each in its generator's own words of 32 or 64
-// bits.
-func Total(hits []*Hit) Tally {
-	var t Tally
-	for _, h := range hits {
-		n := count(h.Compared, rng.Width(h.Slot.Kind))
-		t.Drawn += n.Drawn
-		t.Distinct += n.Distinct
-		t.AtLeast = t.AtLeast || n.AtLeast
+// Variety of what some hits drew: that of the first, which the title names too.
+// The numbers of several generators are not added up: they are of different words.
+func Variety(hits []*Hit) string {
+	first := hits[0].Slot
+	text := count(hits[0].Compared, rng.Width(first.Kind)).Variety()
+	if len(hits) > 1 {
+		text += fmt.Sprintf(" from %s; %s likewise", first.Name(), words.Count(len(hits)-1, "more generator"))
 	}
-	return t
+	return text
 }
 
 // count sums up the draws of one generator.

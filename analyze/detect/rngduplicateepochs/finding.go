@@ -27,7 +27,7 @@ func report(c *detect.Case, s *draws.Streams, hits []*redraw.Hit) finding.Findin
 	r := redraw.Report{Scope: reseed.Epochs, Loader: c.First(), Streams: s, Hits: hits}
 	return r.Finding(redraw.Wording{
 		Title:     title,
-		Cost:      fmt.Sprintf("%d of %d passes repeat numbers of an earlier one: %s", len(again), all, redraw.Total(hits).Variety()),
+		Cost:      fmt.Sprintf("%d of %d passes repeat numbers of an earlier one: %s", len(again), all, redraw.Variety(hits)),
 		Why:       why(c.First(), hits),
 		NotABugIf: notABug + ".",
 	})

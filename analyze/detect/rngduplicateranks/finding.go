@@ -30,7 +30,7 @@ func (c *comparison) report(hits []*redraw.Hit) finding.Finding {
 	return r.Finding(redraw.Wording{
 		Title: title,
 		Cost: fmt.Sprintf("%d ranks drew the same %s numbers in %d of %d passes: %s", len(ranks), same,
-			len(passes), max(len(all), len(passes)), redraw.Total(hits).Variety()),
+			len(passes), max(len(all), len(passes)), redraw.Variety(hits)),
 		Why:       c.why(hits[0]),
 		NotABugIf: "these ranks hold parts of one model and must see the same data (tensor, pipeline or context parallel).",
 	})

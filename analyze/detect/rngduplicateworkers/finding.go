@@ -26,7 +26,7 @@ func report(c *detect.Case, s *draws.Streams, hits []*redraw.Hit) finding.Findin
 	return r.Finding(redraw.Wording{
 		Title: title,
 		Cost: fmt.Sprintf("%d of %d workers drew the same %s numbers in %d of %d passes: %s", involved, all,
-			redraw.Outputs(hits[0].Slot, hits[0].Pairs[0].Words), passes, allPasses, redraw.Total(hits).Variety()),
+			redraw.Outputs(hits[0].Slot, hits[0].Pairs[0].Words), passes, allPasses, redraw.Variety(hits)),
 		Why:       why(c.First(), hits),
 		NotABugIf: "you want the k-th sample of each worker to be augmented alike" + ordering(hits) + ".",
 	})

@@ -12,14 +12,13 @@ _INT = {int}
 _loaders = 0
 
 
-# Packages that make loaders for a program, of its own ones or of what it has set: its line is further out.
-_MAKERS = {"lightning", "lightning_fabric", "pytorch_lightning", "accelerate", "transformers", "trl", "webdataset", "wids", "litdata",
-           "torchdata", "ignite", "fastai", "composer"}
+# Folders of libraries: the line of the program that led to a loader of theirs is further out.
+_LIBRARIES = ("-packages/", "/lib/python3.")
 
 
 def where_made(depth):
-    """The callers of DataLoader(...): (the innermost that is not of _MAKERS, up to 8 outside torch's loader and this package)
-    as (file, line), innermost first."""
+    """The callers of DataLoader(...): (the innermost that is of no library, else the innermost of all; up to 8 outside torch's
+    loader and this package) as (file, line), innermost first."""
     frame, stack, place = sys._getframe(depth), [], None
     while frame is not None and (len(stack) < 8 or place is None):
         file = frame.f_code.co_filename
@@ -27,7 +26,7 @@ def where_made(depth):
             at = (file, frame.f_lineno)
             if len(stack) < 8:
                 stack.append(at)
-            if place is None and file.rpartition("-packages/")[2].partition("/")[0] not in _MAKERS:
+            if place is None and _LIBRARIES[0] not in file and _LIBRARIES[1] not in file:
                 place = at
         frame = frame.f_back
     return (place or (stack or [("", 0)])[0], stack)
