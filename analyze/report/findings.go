@@ -10,16 +10,22 @@ import (
 
 // findings that nobody has accepted; notes in a line each.
 func (p *page) findings(r *analyze.Result) {
-	var notes []finding.Finding
+	var bugs, notes []finding.Finding
 	for _, f := range r.Findings {
 		switch {
 		case f.Accepted != "":
 		case f.Certainty > finding.Note:
-			p.line("")
-			p.finding(r, f)
+			bugs = append(bugs, f)
 		default:
 			notes = append(notes, f)
 		}
+	}
+	if len(bugs) > atAGlance {
+		p.contents(bugs)
+	}
+	for _, f := range bugs {
+		p.line("")
+		p.finding(r, f)
 	}
 	for i, f := range notes {
 		switch {
@@ -31,6 +37,27 @@ func (p *page) findings(r *analyze.Result) {
 		}
 		p.entry(0, 8, grey, "NOTE", f.Rule+"  "+f.Title+at(f))
 	}
+}
+
+// atAGlance is how many findings are seen without a list of them.
+const atAGlance = 2
+
+// contents lists findings, a line each.
+func (p *page) contents(bugs []finding.Finding) {
+	for _, f := range bugs {
+		text := strings.ReplaceAll(f.Title, "\n", " ")
+		if f.Loader.At != "" {
+			text = f.Loader.At + "  " + text
+		}
+		p.line("  " + p.label(certaintyStyle(f), 8, f.Certainty.String()) + p.clean(shorten(text, p.Width-12)))
+	}
+}
+
+func certaintyStyle(f finding.Finding) style {
+	if f.Certainty == finding.Proven {
+		return red
+	}
+	return yellow
 }
 
 // at is where the loader of a finding is made, in brackets.
@@ -61,11 +88,7 @@ func (p *page) accepted(r *analyze.Result) {
 func (p *page) unused(r *analyze.Result) { p.list(yellow, "unused", few(Unused(r), most)) }
 
 func (p *page) finding(r *analyze.Result, f finding.Finding) {
-	s := yellow
-	if f.Certainty == finding.Proven {
-		s = red
-	}
-	p.entry(0, 8, s, strings.ToUpper(f.Certainty.String()), f.Rule+"  "+f.Title)
+	p.entry(0, 8, certaintyStyle(f), strings.ToUpper(f.Certainty.String()), f.Rule+"  "+f.Title)
 	if f.Loader.ID > 0 { // else it is about the run
 		p.fact("loader", fmt.Sprintf("%s (%s, loader %d)", f.Loader.At, f.Loader.Role, f.Loader.ID))
 	}
@@ -87,15 +110,25 @@ func (p *page) finding(r *analyze.Result, f finding.Finding) {
 	}
 }
 
+// mostEvidence of a finding is shown where no more was asked for.
+const mostEvidence = 4
+
 // evidence that a person can look at; all of it where it was asked for.
 func (p *page) evidence(f finding.Finding) {
-	label := "evidence"
+	label, shown, left := "evidence", 0, 0
 	for i, e := range f.Evidence {
-		if e.Detail && !p.Verbose || i > 0 && p.above(e.Text, f.Rule) != "" { // how to replay the same numbers
-			continue
+		switch {
+		case !p.Verbose && (e.Detail || shown == mostEvidence):
+			left++
+		case i > 0 && p.above(e.Text, f.Rule) != "": // how to replay the same numbers
+		default:
+			p.entry(2, factColumn, bold, label, e.Text)
+			label = ""
+			shown++
 		}
-		p.entry(2, factColumn, bold, label, e.Text)
-		label = ""
+	}
+	if left > 0 {
+		p.entry(2, factColumn, bold, label, fmt.Sprintf("(%d more with -v)", left))
 	}
 }
 

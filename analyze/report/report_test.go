@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,6 +29,7 @@ var results = map[string]func() *analyze.Result{
 	"accepted": accepted,
 	"clean":    clean,
 	"found":    found,
+	"many":     many,
 	"gaps":     gaps,
 	"hostile":  hostile,
 	"kernel":   kernel,
@@ -299,6 +301,23 @@ func found() *analyze.Result {
 		{Rule: "rng-duplicate-workers", Loader: 1, Status: finding.Found, Reason: "the same numbers from dataset.transform.rng"},
 		{Rule: "rng-duplicate-epochs", Loader: 1, Status: finding.Found, Reason: "the same numbers from dataset.transform.rng"},
 		{Rule: "rng-duplicate-ranks", Loader: 1, Status: finding.CannotTell, Reason: "one rank"},
+	}
+	return r
+}
+
+// many is more findings than are seen at a glance, with more evidence than is
+// read.
+func many() *analyze.Result {
+	r := found()
+	for i := range 5 {
+		f := r.Findings[0]
+		f.Rule, f.Fix, f.Loader.At = "not-shuffled", fmt.Sprintf("# fix %d", i), fmt.Sprintf("train.py:%d", 20+i)
+		f.Title += strings.Repeat(" and so on", i)
+		f.Evidence = []finding.Evidence{{Text: "key words 1 to 4", Detail: true}}
+		for k := range 2 * i {
+			f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("pass %d of finding %d", k, i)})
+		}
+		r.Findings = append(r.Findings, f)
 	}
 	return r
 }
