@@ -77,12 +77,24 @@ func reasons(count map[string]int) string {
 	}
 	var parts []string
 	for _, reason := range all[:min(len(all), mostReasons)] {
-		parts = append(parts, fmt.Sprintf("%s (%d)", shorten(reason, 90), count[reason]))
+		parts = append(parts, fmt.Sprintf("%s (%d)", brief(reason), count[reason]))
 	}
 	if rest > 0 {
 		parts = append(parts, fmt.Sprintf("other reasons (%d, see -v)", rest))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// brief is a reason up to a comma or colon where it would be long.
+func brief(reason string) string {
+	const long = 60
+	if len(reason) <= long {
+		return reason
+	}
+	if i := strings.LastIndexAny(reason[:long], ",:"); i > 0 {
+		return reason[:i]
+	}
+	return shorten(reason, long)
 }
 
 // allChecks lists every check: rules with the same reason for the same loaders

@@ -49,7 +49,7 @@ func (p *page) contents(bugs []finding.Finding) {
 		if f.Loader.At != "" {
 			text = f.Loader.At + "  " + text
 		}
-		p.line("  " + p.label(certaintyStyle(f), 8, f.Certainty.String()) + p.clean(shorten(text, p.Width-12)))
+		p.entry(2, 8, certaintyStyle(f), f.Certainty.String(), text)
 	}
 }
 

@@ -71,7 +71,7 @@ func loaders(t *timeline.Timeline) []string {
 	for _, ranks := range t.ByLoader() {
 		l := ranks[0]
 		workers := int(max(l.First().NumWorkers, 0))
-		lines = append(lines, fmt.Sprintf("%d  %s (%s): %s, %s", l.ID, l.At(), ranks.Role(), words.Count(workers, "worker"), words.Count(len(l.Passes), "pass")))
+		lines = append(lines, fmt.Sprintf("#%d %s (%s): %s, %s", l.ID, l.At(), ranks.Role(), words.Count(workers, "worker"), words.Count(len(l.Passes), "pass")))
 	}
 	return few(lines, 3)
 }
@@ -104,7 +104,7 @@ func (p *page) waits(r *analyze.Result) {
 		return
 	}
 	share := waited.Seconds() / total.Seconds()
-	text := fmt.Sprintf("%.1f %% of the training loop's time (%.2f of %.2f s)", 100*share, waited.Seconds(), total.Seconds())
+	text := fmt.Sprintf("%.1f %% of the training loop's time (%.3g of %.3g s)", 100*share, waited.Seconds(), total.Seconds())
 	if p.Verbose {
 		text += ", without the first batch of each pass"
 	}
@@ -184,10 +184,10 @@ func shorten(s string, n int) string {
 func (p *page) losses(r *analyze.Result) {
 	lines := append(cutOrDamaged(r), lost(r)...)
 	if len(lines) == 0 {
-		p.entry(0, summaryColumn, green, "lost", "nothing")
+		p.entry(0, summaryColumn, green, "records lost", "none")
 		return
 	}
-	p.list(red, "lost", few(lines, most))
+	p.list(red, "records lost", few(lines, most))
 }
 
 func (p *page) overhead(r *analyze.Result) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dptrace/dptrace/analyze"
 	"github.com/dptrace/dptrace/analyze/finding"
+	"github.com/dptrace/dptrace/analyze/words"
 )
 
 // Options of a report.
@@ -67,20 +68,16 @@ func (p *page) headline(r *analyze.Result) {
 			counts[f.Certainty]++
 		}
 	}
-	var parts []string
-	for _, c := range []finding.Certainty{finding.Proven, finding.Likely} {
-		if counts[c] > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", counts[c], c))
-		}
-	}
 	clean := slices.ContainsFunc(r.Checks, func(c finding.Check) bool { return c.Status == finding.Clean })
-	s, text := red, strings.Join(parts, ", ")
+	s, text := red, howMany(counts[finding.Proven], counts[finding.Likely])
 	switch {
 	case counts[finding.Proven] > 0:
 	case counts[finding.Likely] > 0:
 		s = yellow
+	case !clean && len(Incomplete(r)) > 0:
+		s, text = yellow, "No verdict, the recording is not complete"
 	case !clean:
-		s, text = yellow, "Nothing found, and nothing that can be called clean"
+		s, text = yellow, "No verdict, nothing could be checked"
 	case len(Incomplete(r)) > 0:
 		s, text = yellow, "Nothing found, but the recording is not complete"
 	case accepted > 0:
@@ -101,11 +98,27 @@ func (p *page) headline(r *analyze.Result) {
 	}
 }
 
+// howMany is "8 findings, 6 proven and 2 likely".
+func howMany(proven, likely int) string {
+	text := words.Count(proven+likely, "finding") + ", "
+	switch {
+	case likely == 0 && proven == 1:
+		return text + "proven"
+	case likely == 0:
+		return text + "all proven"
+	case proven == 0 && likely == 1:
+		return text + "likely"
+	case proven == 0:
+		return text + "all likely"
+	}
+	return fmt.Sprintf("%s%d proven and %d likely", text, proven, likely)
+}
+
 // again is the command that shows that what was found is mended.
 func (p *page) again(r *analyze.Result) {
 	for _, f := range r.Findings {
 		if f.Accepted == "" && f.Certainty > finding.Note {
-			p.entry(0, summaryColumn, grey, "record again", r.Timeline.RecordAgain())
+			p.entry(0, summaryColumn, grey, "check the fix", r.Timeline.RecordAgain())
 			return
 		}
 	}

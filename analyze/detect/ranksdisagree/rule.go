@@ -188,7 +188,7 @@ func (v *verdict) nothing() detect.Verdict {
 	case v.covered == 0:
 		return detect.CannotTell("no pass came to its end on all ranks")
 	case !v.listed && v.alike < enough:
-		return detect.CannotTell("the shares of the ranks fit together, but whether an index is the same sample on all of them is not known")
+		return detect.CannotTell("whether an index is the same sample on all ranks is not known")
 	}
 	return detect.Clean(fmt.Sprintf("%d ranks with the same samples in one order, each in one share, in %s", len(v.ranks),
 		words.Count(v.covered, "pass")))

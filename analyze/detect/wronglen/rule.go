@@ -78,6 +78,6 @@ func (k *compared) without(iterable bool) detect.Verdict {
 	case k.wrap.why != "":
 		return detect.CannotTell(k.wrap.why)
 	}
-	return detect.Clean(fmt.Sprintf("no sample was missing, and of %d of %s samples that were compared none is another one once more",
+	return detect.Clean(fmt.Sprintf("no sample was missing, and %d of %s samples that were compared all differ",
 		k.wrap.compared, words.Number(k.wrap.most)))
 }
