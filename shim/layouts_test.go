@@ -55,7 +55,7 @@ func TestProtocolHasTheLayouts(t *testing.T) {
 
 var (
 	headerRow  = regexp.MustCompile(`(?m)^\| \d+ \| [a-z0-9 ]+ \| ([a-z_0-9]+)(.*) \| (hook|recorder) \|$`)
-	typeRow    = regexp.MustCompile("(?m)^\\| (\\d+) \\| ([a-z_]+) \\| (.*?) \\| (.*) \\|$")
+	typeRow    = regexp.MustCompile(`(?m)^\| (\d+) \| ([a-z_]+) \| (.*?) \| (.*) \|$`)
 	layoutText = regexp.MustCompile("^`<[a-zA-Z0-9]+`: [a-z0-9_ ]+")
 	recordText = regexp.MustCompile("(?m)^`<[a-zA-Z0-9]+`: [a-z0-9_ ]+(; \\d+ bytes)")
 	typeNames  = map[byte]string{'s': "bytes", 'H': "u16", 'I': "u32", 'i': "i32", 'Q': "u64", 'q': "i64"}

@@ -160,7 +160,12 @@ func (l *ledger) Merge(other collect.Collector[*Account]) {
 
 // Build adds it up.
 func (l *ledger) Build(e *collect.Evidence) *Account {
-	return &Account{Lost: l.lost(e.Run.Problems), Overhead: l.overhead(), Tier: l.tier(), Processes: l.processes(collect.Of(e, timeline.Source))}
+	return &Account{
+		Lost:      l.lost(e.Run.Problems),
+		Overhead:  l.overhead(),
+		Tier:      l.tier(),
+		Processes: l.processes(collect.Of(e, timeline.Source)),
+	}
 }
 
 func (l *ledger) lost(problems []traces.Problem) []Loss {
@@ -175,7 +180,12 @@ func (l *ledger) lost(problems []traces.Problem) []Loss {
 		}
 	}
 	slices.SortFunc(list, func(a, b Loss) int {
-		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Table, b.Table), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Count, b.Count))
+		return cmp.Or(
+			cmp.Compare(a.Source, b.Source),
+			cmp.Compare(a.Table, b.Table),
+			cmp.Compare(a.Reason, b.Reason),
+			cmp.Compare(a.Count, b.Count),
+		)
 	})
 	return list
 }
@@ -200,10 +210,11 @@ func (l *ledger) overhead() Overhead {
 		return o
 	}
 	o.Percent = percent(recording, program)
-	o.Method = "(CPU time of the hook, measured inside of it, + of the recorder) / CPU time of the program"
+	more := ""
 	if slices.ContainsFunc(o.Parts, func(c Cost) bool { return c.Kind == CostBPF }) {
-		o.Method = "(CPU time of the hook, measured inside of it, + of the recorder + of eBPF programs, measured by the kernel) / CPU time of the program"
+		more = " + of eBPF programs, measured by the kernel"
 	}
+	o.Method = "(CPU time of the hook, measured inside of it, + of the recorder" + more + ") / CPU time of the program"
 	return o
 }
 

@@ -103,7 +103,13 @@ func (p *page) allChecks(all []finding.Check) {
 	for _, state := range states {
 		label := state.label
 		for _, l := range together(all, state.status) {
-			p.entry(0, summaryColumn, state.style, label, fmt.Sprintf("%s (%s): %s", strings.Join(l.rules, ", "), numbered("loader", l.loaders), l.reason))
+			p.entry(
+				0,
+				summaryColumn,
+				state.style,
+				label,
+				fmt.Sprintf("%s (%s): %s", strings.Join(l.rules, ", "), numbered("loader", l.loaders), l.reason),
+			)
 			label = ""
 		}
 	}

@@ -71,7 +71,10 @@ func loaders(t *timeline.Timeline) []string {
 	for _, ranks := range t.ByLoader() {
 		l := ranks[0]
 		workers := int(max(l.First().NumWorkers, 0))
-		lines = append(lines, fmt.Sprintf("#%d %s (%s): %s, %s", l.ID, l.At(), ranks.Role(), words.Count(workers, "worker"), words.Count(len(l.Passes), "pass")))
+		lines = append(
+			lines,
+			fmt.Sprintf("#%d %s (%s): %s, %s", l.ID, l.At(), ranks.Role(), words.Count(workers, "worker"), words.Count(len(l.Passes), "pass")),
+		)
 	}
 	return few(lines, 3)
 }

@@ -18,7 +18,15 @@ func (b *Builder) Build(e *collect.Evidence) *Timeline { return b.build(e.Run.Pr
 // build makes it; problems are those of the run, known once all tables were
 // read.
 func (b *Builder) build(problems []traces.Problem) *Timeline {
-	t := &Timeline{ExitCode: -1, problems: problems, lost: map[*traces.Part][]traces.Lost{}, limits: map[*traces.Part]map[limitKey]*limitRows{}, codes: map[*traces.Part]int{}, tiers: map[*traces.Part]string{}, workers: map[workerKey]*WorkerPass{}}
+	t := &Timeline{
+		ExitCode: -1,
+		problems: problems,
+		lost:     map[*traces.Part][]traces.Lost{},
+		limits:   map[*traces.Part]map[limitKey]*limitRows{},
+		codes:    map[*traces.Part]int{},
+		tiers:    map[*traces.Part]string{},
+		workers:  map[workerKey]*WorkerPass{},
+	}
 	parts := slices.SortedFunc(maps.Keys(b.parts), func(a, b *traces.Part) int {
 		return cmp.Or(cmp.Compare(a.Trace, b.Trace), cmp.Compare(a.Name, b.Name))
 	})

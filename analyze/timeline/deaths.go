@@ -21,12 +21,29 @@ type WorkerDeathError struct {
 
 // Torch's words, from torch/csrc/DataLoader.cpp and torch/utils/data/dataloader.py.
 var (
-	complaint = regexp.MustCompile(`^DataLoader worker \(pid(?:\(s\))? ([0-9]+(?:, [0-9]+)*)\) (?:is killed by signal: ([^.]+)\.|exited unexpectedly(?: with exit code ([0-9]+)\.)?)`)
-	byText    = map[string]int32{
-		"Hangup": SIGHUP, "Interrupt": SIGINT, "Quit": SIGQUIT, "Illegal instruction": SIGILL, "Trace/breakpoint trap": SIGTRAP, "Aborted": SIGABRT,
-		"Bus error": SIGBUS, "Floating point exception": SIGFPE, "Killed": SIGKILL, "User defined signal 1": SIGUSR1, "Segmentation fault": SIGSEGV,
-		"User defined signal 2": SIGUSR2, "Broken pipe": SIGPIPE, "Alarm clock": SIGALRM, "Terminated": SIGTERM, "CPU time limit exceeded": SIGXCPU,
-		"File size limit exceeded": SIGXFSZ, "Bad system call": SIGSYS,
+	complaint = regexp.MustCompile(
+		`^DataLoader worker \(pid(?:\(s\))? ([0-9]+(?:, [0-9]+)*)\) ` +
+			`(?:is killed by signal: ([^.]+)\.|exited unexpectedly(?: with exit code ([0-9]+)\.)?)`,
+	)
+	byText = map[string]int32{
+		"Hangup":                   SIGHUP,
+		"Interrupt":                SIGINT,
+		"Quit":                     SIGQUIT,
+		"Illegal instruction":      SIGILL,
+		"Trace/breakpoint trap":    SIGTRAP,
+		"Aborted":                  SIGABRT,
+		"Bus error":                SIGBUS,
+		"Floating point exception": SIGFPE,
+		"Killed":                   SIGKILL,
+		"User defined signal 1":    SIGUSR1,
+		"Segmentation fault":       SIGSEGV,
+		"User defined signal 2":    SIGUSR2,
+		"Broken pipe":              SIGPIPE,
+		"Alarm clock":              SIGALRM,
+		"Terminated":               SIGTERM,
+		"CPU time limit exceeded":  SIGXCPU,
+		"File size limit exceeded": SIGXFSZ,
+		"Bad system call":          SIGSYS,
 	}
 )
 
@@ -79,7 +96,10 @@ func joinComplaints(p *Process) {
 			if last != nil && len(last.Workers) == 0 {
 				l := last.Loader
 				w := &WorkerPass{Pass: last, Number: -1}
-				l.Lives = append(l.Lives, &WorkerProcess{Loader: l, Number: -1, Pid: pid, Object: last.Object, Workers: []*WorkerPass{w}, Named: []WorkerDeathError{c}})
+				l.Lives = append(
+					l.Lives,
+					&WorkerProcess{Loader: l, Number: -1, Pid: pid, Object: last.Object, Workers: []*WorkerPass{w}, Named: []WorkerDeathError{c}},
+				)
 			}
 		}
 	}
@@ -90,7 +110,8 @@ func (p *Process) life(pid int32, ns int64) *WorkerProcess {
 	var best *WorkerProcess
 	for _, l := range p.Loaders {
 		for _, life := range l.Lives {
-			if life.Pid == pid && (life.Begin == nil || life.Begin.TsNS <= ns) && (best == nil || best.Begin == nil || life.Begin != nil && life.Begin.TsNS > best.Begin.TsNS) {
+			if life.Pid == pid && (life.Begin == nil || life.Begin.TsNS <= ns) &&
+				(best == nil || best.Begin == nil || life.Begin != nil && life.Begin.TsNS > best.Begin.TsNS) {
 				best = life
 			}
 		}

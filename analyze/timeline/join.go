@@ -39,7 +39,11 @@ func (t *Timeline) joinWorkers(rows *partRows, here []*Process) {
 					object, alive = pass.Object, map[int32]*started{}
 				}
 				for _, w := range fresh {
-					s := &started{number: w.Worker, first: pass.Recorded, life: &WorkerProcess{Loader: l, Number: int(w.Worker), Pid: w.Pid, Object: w.Loader, Begin: &w}}
+					s := &started{
+						number: w.Worker,
+						first:  pass.Recorded,
+						life:   &WorkerProcess{Loader: l, Number: int(w.Worker), Pid: w.Pid, Object: w.Loader, Begin: &w},
+					}
 					l.Lives = append(l.Lives, s.life)
 					if s.process = nearest(byPid[w.Pid], taken, &w, rows); s.process != nil {
 						taken[s.process] = true
@@ -74,7 +78,13 @@ func (t *Timeline) serve(pass *Pass, alive map[int32]*started, pr *procRows, row
 	slices.Sort(numbers)
 	for _, n := range numbers {
 		s := alive[n]
-		w := &WorkerPass{Pass: pass, Number: int(n), Process: s.process, handed: -1, given: pr.byPass[passKey{pass.Object, pass.Recorded}].given[n]}
+		w := &WorkerPass{
+			Pass:    pass,
+			Number:  int(n),
+			Process: s.process,
+			handed:  -1,
+			given:   pr.byPass[passKey{pass.Object, pass.Recorded}].given[n],
+		}
 		s.life.Workers = append(s.life.Workers, w)
 		if s.process != nil {
 			local := pass.Recorded - s.first

@@ -67,8 +67,10 @@ demanded was refused. In these four cases the command has not run.`,
 	f := cmd.Flags()
 	f.SetInterspersed(false) // what follows the command is the command's
 	f.StringVarP(&o.Output, "output", "o", "", "folder of the trace (default dptrace-TIME-PID.dptrace here)")
-	f.StringVar(&o.Tier, "tier", recorder.TierAuto, "what to watch with: hook needs no privilege, kernel adds eBPF or fails, auto adds it where it may")
-	f.StringVar(&o.Digest, "digest", shim.DigestBudget, "samples whose content to compare: budget takes as many as 1 % of the time allows, full all of them, off none")
+	f.StringVar(&o.Tier, "tier", recorder.TierAuto,
+		"what to watch with: hook needs no privilege, kernel adds eBPF or fails, auto adds it where it may")
+	f.StringVar(&o.Digest, "digest", shim.DigestBudget,
+		"samples whose content to compare: budget takes as many as 1 % of the time allows, full all of them, off none")
 	f.BoolVarP(&o.Quiet, "quiet", "q", false, "print no report and no notes at the end (default false)")
 	f.BoolVar(&o.Fsync, "fsync", false, "sync every batch to the disk: the trace survives a node that goes down (default false)")
 	return cmd

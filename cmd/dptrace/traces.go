@@ -20,7 +20,8 @@ const ownTraces = "dptrace-*.dptrace"
 
 // oneRunFlag adds --one-run to a command that reads traces.
 func oneRunFlag(cmd *cobra.Command, oneRun *bool) {
-	cmd.Flags().BoolVar(oneRun, "one-run", false, "the traces are parts of one run, whatever their run ids say: ranks that were started by hand (default false)")
+	cmd.Flags().BoolVar(oneRun, "one-run", false,
+		"the traces are parts of one run, whatever their run ids say: ranks that were started by hand (default false)")
 }
 
 // named are the traces that a command was given: without argument the newest of
@@ -69,7 +70,15 @@ func openRun(stderr io.Writer, paths []string, oneRun bool) (*traces.Run, error)
 			return nil, severalRuns(recordings)
 		}
 	}
-	tell(stderr, fmt.Sprintf("run %s was recorded %d times, and these did not overlap; this is the last, of %s", last[0].RunID, len(recordings), began(last[0])))
+	tell(
+		stderr,
+		fmt.Sprintf(
+			"run %s was recorded %d times, and these did not overlap; this is the last, of %s",
+			last[0].RunID,
+			len(recordings),
+			began(last[0]),
+		),
+	)
 	run.Keep(last)
 	return run, nil
 }

@@ -43,5 +43,5 @@ func freeBytes(folder string) (n int64, ok bool) {
 	if st.Files > 0 && st.Ffree == 0 {
 		return 0, true
 	}
-	return int64(st.Bavail) * int64(st.Bsize), true
+	return int64(st.Bavail) * st.Bsize, true
 }

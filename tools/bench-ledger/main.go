@@ -86,12 +86,40 @@ func (n *node) head(proc uint32) traces.Head {
 func (n *node) begin() {
 	for i := range n.ranks {
 		proc, rank := uint32(i+1), int32(n.first+i)
-		n.w.Append(traces.Process{Head: n.head(proc), Pid: 1000 + int32(i), Kind: "python", Hook: "on", Python: "3.11.2", Torch: "2.15.0", Rank: rank, LocalRank: int32(i), WorldSize: int32(n.world)})
+		n.w.Append(
+			traces.Process{
+				Head:      n.head(proc),
+				Pid:       1000 + int32(i),
+				Kind:      "python",
+				Hook:      "on",
+				Python:    "3.11.2",
+				Torch:     "2.15.0",
+				Rank:      rank,
+				LocalRank: int32(i),
+				WorldSize: int32(n.world),
+			},
+		)
 		n.w.Append(traces.Dist{Head: n.head(proc), Op: "ddp", Class: "Model", Backend: "nccl"})
 		n.w.Append(traces.Dataset{Head: n.head(proc), Dataset: 1, Class: "__main__.Images", Length: dataset})
-		n.w.Append(traces.Loader{Head: n.head(proc), Loader: 1, Class: "torch.utils.data.dataloader.DataLoader", DatasetClass: "__main__.Images", DatasetID: 1, Length: dataset, BatchSize: 256, InOrder: true,
-			Sampler: "torch.utils.data.distributed.DistributedSampler", BatchSampler: "torch.utils.data.sampler.BatchSampler",
-			Samplers: "torch.utils.data.sampler.BatchSampler > torch.utils.data.distributed.DistributedSampler", SamplerRank: int64(rank), SamplerReplicas: int64(n.world), File: "/home/me/train.py", Line: 88})
+		n.w.Append(
+			traces.Loader{
+				Head:            n.head(proc),
+				Loader:          1,
+				Class:           "torch.utils.data.dataloader.DataLoader",
+				DatasetClass:    "__main__.Images",
+				DatasetID:       1,
+				Length:          dataset,
+				BatchSize:       256,
+				InOrder:         true,
+				Sampler:         "torch.utils.data.distributed.DistributedSampler",
+				BatchSampler:    "torch.utils.data.sampler.BatchSampler",
+				Samplers:        "torch.utils.data.sampler.BatchSampler > torch.utils.data.distributed.DistributedSampler",
+				SamplerRank:     int64(rank),
+				SamplerReplicas: int64(n.world),
+				File:            "/home/me/train.py",
+				Line:            88,
+			},
+		)
 	}
 }
 
@@ -108,12 +136,38 @@ func (n *node) pass(pass uint32, order []int64) {
 				indices = append(indices, order[at])
 			}
 			n.w.Append(traces.BatchPut{Head: n.head(proc), Loader: 1, Pass: pass, Batch: batch, Worker: -1, Indices: indices})
-			n.w.Append(traces.BatchFetch{Head: n.head(proc), Loader: 1, Pass: pass, Worker: -1, Batch: batch, Fetch: batch, Samples: int32(len(indices))})
-			n.w.Append(traces.BatchNext{Head: n.head(proc), Loader: 1, Pass: pass, Batch: batch, Worker: -1, Status: "ok", Steps: steps, Optimizer: 1, Grad: true})
+			n.w.Append(
+				traces.BatchFetch{Head: n.head(proc), Loader: 1, Pass: pass, Worker: -1, Batch: batch, Fetch: batch, Samples: int32(len(indices))},
+			)
+			n.w.Append(
+				traces.BatchNext{
+					Head:      n.head(proc),
+					Loader:    1,
+					Pass:      pass,
+					Batch:     batch,
+					Worker:    -1,
+					Status:    "ok",
+					Steps:     steps,
+					Optimizer: 1,
+					Grad:      true,
+				},
+			)
 			steps++
 			batch++
 		}
-		n.w.Append(traces.BatchNext{Head: n.head(proc), Loader: 1, Pass: pass, Batch: batch, Worker: -1, Status: "stop", Steps: steps, Optimizer: 1, Grad: true})
+		n.w.Append(
+			traces.BatchNext{
+				Head:      n.head(proc),
+				Loader:    1,
+				Pass:      pass,
+				Batch:     batch,
+				Worker:    -1,
+				Status:    "stop",
+				Steps:     steps,
+				Optimizer: 1,
+				Grad:      true,
+			},
+		)
 		n.w.Append(traces.Pass{Head: n.head(proc), Loader: 1, Pass: pass, Phase: "end", End: "exhausted", Delivered: batch})
 	}
 }

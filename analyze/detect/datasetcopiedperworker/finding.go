@@ -87,8 +87,8 @@ func (p *pickled) counted() (list []finding.Evidence) {
 		if len(p.worst.starts) > 1 {
 			where += fmt.Sprintf(" of rank %d", s.Pass.Loader.Rank())
 		}
-		text := fmt.Sprintf("%s the main process pickled %s bytes for %s, the dataset (%s) among them. That took %s.", where, words.Number(s.Bytes),
-			words.Count(s.Workers, "worker"), s.Pass.Loader.First().DatasetClass, words.Seconds(s.Pickle.Seconds()))
+		text := fmt.Sprintf("%s the main process pickled %s bytes for %s, the dataset (%s) among them. That took %s.",
+			where, words.Number(s.Bytes), words.Count(s.Workers, "worker"), s.Pass.Loader.First().DatasetClass, words.Seconds(s.Pickle.Seconds()))
 		list = append(list, finding.Evidence{Text: text, Refs: s.Refs})
 	}
 	return list

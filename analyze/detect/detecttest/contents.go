@@ -92,8 +92,26 @@ func (p *Process) Keep(k Keeper) {
 	if k.Old {
 		batched = ""
 	}
-	r.Add(p.Proc, traces.Loader{Loader: n, Class: "torch.utils.data.dataloader.DataLoader", DatasetClass: "__main__.Points", Iterable: k.Iterable, Length: -1, BatchSize: 8, NumWorkers: int32(k.Workers), Persistent: !k.Fresh && k.Workers > 0,
-		Sampler: "torch.utils.data.sampler.RandomSampler", BatchSampler: "torch.utils.data.sampler.BatchSampler", StartMethod: "fork", Batched: batched, DatasetID: 1, File: "/home/me/proj/train.py", Line: 88})
+	r.Add(
+		p.Proc,
+		traces.Loader{
+			Loader:       n,
+			Class:        "torch.utils.data.dataloader.DataLoader",
+			DatasetClass: "__main__.Points",
+			Iterable:     k.Iterable,
+			Length:       -1,
+			BatchSize:    8,
+			NumWorkers:   int32(k.Workers),
+			Persistent:   !k.Fresh && k.Workers > 0,
+			Sampler:      "torch.utils.data.sampler.RandomSampler",
+			BatchSampler: "torch.utils.data.sampler.BatchSampler",
+			StartMethod:  "fork",
+			Batched:      batched,
+			DatasetID:    1,
+			File:         "/home/me/proj/train.py",
+			Line:         88,
+		},
+	)
 	attribute := func(proc uint32, row traces.Attribute, told map[uint32]string, value string) {
 		if value == "" || told[proc] == value || k.Old {
 			return
@@ -124,7 +142,19 @@ func (p *Process) Keep(k Keeper) {
 			attribute(p.Proc, traces.Attribute{Loader: n, Pass: uint32(pass), Worker: -1, When: "iter"}, told, now)
 		}
 		if k.Renews != nil && k.Renews(pass) {
-			r.Add(p.Proc, traces.Attribute{Loader: n, Pass: uint32(pass), Worker: -1, When: "iter", Path: "dataset.rows", Class: "builtins.list", Items: 96, Read: k.Read})
+			r.Add(
+				p.Proc,
+				traces.Attribute{
+					Loader: n,
+					Pass:   uint32(pass),
+					Worker: -1,
+					When:   "iter",
+					Path:   "dataset.rows",
+					Class:  "builtins.list",
+					Items:  96,
+					Read:   k.Read,
+				},
+			)
 		}
 		if pass == 0 || k.Fresh {
 			procs, begun = nil, now
@@ -159,7 +189,19 @@ func (k *Keeper) serve(p *Process, n uint32, pass int, local uint32, procs []*Pr
 	r := p.Run
 	delivered := 0
 	next := func(batch, worker int, status string) {
-		r.Add(p.Proc, traces.BatchNext{Loader: n, Pass: uint32(pass), Batch: uint32(batch), Worker: int32(worker), Status: status, Steps: p.steps, Optimizer: 1, Grad: !k.Eval})
+		r.Add(
+			p.Proc,
+			traces.BatchNext{
+				Loader:    n,
+				Pass:      uint32(pass),
+				Batch:     uint32(batch),
+				Worker:    int32(worker),
+				Status:    status,
+				Steps:     p.steps,
+				Optimizer: 1,
+				Grad:      !k.Eval,
+			},
+		)
 	}
 	stop := k.Break != nil && k.Break(pass)
 	for b := range k.Batches {
@@ -174,7 +216,14 @@ func (k *Keeper) serve(p *Process, n uint32, pass int, local uint32, procs []*Pr
 			indices := Ascending(8, 8*batch, 1)
 			r.Add(p.Proc, traces.BatchPut{Loader: n, Pass: uint32(pass), Batch: uint32(batch), Worker: int32(i), Indices: indices})
 			if k.Contains != nil {
-				r.Add(w.Proc, Digest(traces.Digest{Pass: local, Worker: int32(i), Batch: uint32(batch), Fetch: uint32(b)}, indices, func(index int64) What { return k.Contains(pass, index) }))
+				r.Add(
+					w.Proc,
+					Digest(
+						traces.Digest{Pass: local, Worker: int32(i), Batch: uint32(batch), Fetch: uint32(b)},
+						indices,
+						func(index int64) What { return k.Contains(pass, index) },
+					),
+				)
 			}
 			r.Add(w.Proc, traces.BatchFetch{Pass: local, Worker: int32(i), Batch: uint32(batch), Fetch: uint32(b), FetchNS: 1e6, Samples: 8})
 			if stop && delivered > 0 {

@@ -38,7 +38,11 @@ func DXSM(seed uint64) *Gen { return pcg(seed, rng.KindPCG64DXSM) }
 
 func pcg(seed uint64, kind string) *Gen {
 	r := rand.New(rand.NewPCG(seed, 1))
-	p := rng.PCG{State: rng.U128{Hi: r.Uint64(), Lo: r.Uint64()}, Inc: rng.U128{Hi: r.Uint64(), Lo: r.Uint64() | 1}, DXSM: kind == rng.KindPCG64DXSM}
+	p := rng.PCG{
+		State: rng.U128{Hi: r.Uint64(), Lo: r.Uint64()},
+		Inc:   rng.U128{Hi: r.Uint64(), Lo: r.Uint64() | 1},
+		DXSM:  kind == rng.KindPCG64DXSM,
+	}
 	return &Gen{kind, "numpy.random._generator.Generator", &p}
 }
 

@@ -75,8 +75,21 @@ func (p *Process) Work(c Crew) {
 		}
 	}
 	n := p.loaders
-	r.W.Append(traces.Loader{Head: r.head(p.Proc), Loader: n, Class: "torch.utils.data.dataloader.DataLoader", DatasetClass: c.Dataset, Length: 100_000, BatchSize: 8,
-		NumWorkers: int32(c.Workers), Persistent: c.Persistent, File: "/home/me/proj/train.py", Line: c.Line, StartMethod: c.Method})
+	r.W.Append(
+		traces.Loader{
+			Head:         r.head(p.Proc),
+			Loader:       n,
+			Class:        "torch.utils.data.dataloader.DataLoader",
+			DatasetClass: c.Dataset,
+			Length:       100_000,
+			BatchSize:    8,
+			NumWorkers:   int32(c.Workers),
+			Persistent:   c.Persistent,
+			File:         "/home/me/proj/train.py",
+			Line:         c.Line,
+			StartMethod:  c.Method,
+		},
+	)
 	var procs []*Process
 	for pass := range uint32(c.Passes) {
 		r.W.Append(traces.Pass{Head: r.head(p.Proc), Loader: n, Pass: pass, Phase: "begin", BaseSeed: 7})
@@ -99,8 +112,20 @@ func (c *Crew) extents(p *Process, loader, pass uint32) {
 	block := int64(firstBlock)
 	for i, h := range c.Held {
 		if pass == 0 && c.Method == "fork" {
-			p.Run.W.Append(traces.Extent{Head: p.Run.head(p.Proc), Extent: c.number(loader, i), Loader: loader, Pass: pass, Path: h.Path, Class: h.Class, Items: h.Items, Sampled: h.Sampled,
-				Starts: []int64{block}, Counts: []int64{int64(h.Blocks)}})
+			p.Run.W.Append(
+				traces.Extent{
+					Head:    p.Run.head(p.Proc),
+					Extent:  c.number(loader, i),
+					Loader:  loader,
+					Pass:    pass,
+					Path:    h.Path,
+					Class:   h.Class,
+					Items:   h.Items,
+					Sampled: h.Sampled,
+					Starts:  []int64{block},
+					Counts:  []int64{int64(h.Blocks)},
+				},
+			)
 		}
 		block += int64(h.Blocks)
 	}
@@ -114,7 +139,18 @@ func (c *Crew) start(p *Process, loader, pass uint32) (procs []*Process) {
 		w := r.process("worker", -1, 0)
 		procs = append(procs, w)
 		pid := int32(1000 + w.Proc%60)
-		r.W.Append(traces.Worker{Head: r.head(p.Proc), Loader: loader, Pass: pass, Worker: int32(i), Pid: pid, Phase: "begin", PickledBytes: c.Pickled, PickleNS: c.PickleNS})
+		r.W.Append(
+			traces.Worker{
+				Head:         r.head(p.Proc),
+				Loader:       loader,
+				Pass:         pass,
+				Worker:       int32(i),
+				Pid:          pid,
+				Phase:        "begin",
+				PickledBytes: c.Pickled,
+				PickleNS:     c.PickleNS,
+			},
+		)
 		r.W.Append(traces.Worker{Head: r.head(w.Proc), Worker: int32(i), Pid: pid, Phase: "ready", Seed: int64(i)})
 		c.look(w, int(pass), i, 0)
 		if c.Hook {
@@ -133,7 +169,17 @@ func (c *Crew) serve(p *Process, loader, pass, local uint32, procs []*Process) {
 	r.Wait(c.FirstNS)
 	for b := range batches {
 		for i, w := range procs {
-			r.W.Append(traces.BatchFetch{Head: r.head(w.Proc), Pass: local, Worker: int32(i), Batch: uint32(b*c.Workers + i), Fetch: uint32(b), FetchNS: 1e6, Samples: 8})
+			r.W.Append(
+				traces.BatchFetch{
+					Head:    r.head(w.Proc),
+					Pass:    local,
+					Worker:  int32(i),
+					Batch:   uint32(b*c.Workers + i),
+					Fetch:   uint32(b),
+					FetchNS: 1e6,
+					Samples: 8,
+				},
+			)
 		}
 		for i := range max(c.Workers, 1) {
 			if c.Workers == 0 {
@@ -142,8 +188,19 @@ func (c *Crew) serve(p *Process, loader, pass, local uint32, procs []*Process) {
 			if !c.Eval {
 				p.steps++
 			}
-			r.W.Append(traces.BatchNext{Head: r.head(p.Proc), Loader: loader, Pass: pass, Batch: uint32(b*max(c.Workers, 1) + max(i, 0)), Worker: int32(i), Status: "ok",
-				Steps: p.steps, Optimizer: 1, Grad: !c.Eval})
+			r.W.Append(
+				traces.BatchNext{
+					Head:      r.head(p.Proc),
+					Loader:    loader,
+					Pass:      pass,
+					Batch:     uint32(b*max(c.Workers, 1) + max(i, 0)),
+					Worker:    int32(i),
+					Status:    "ok",
+					Steps:     p.steps,
+					Optimizer: 1,
+					Grad:      !c.Eval,
+				},
+			)
 		}
 		r.Wait(1e9)
 		done := int(local)*c.Batches + b + 1
@@ -166,9 +223,23 @@ func (c *Crew) serve(p *Process, loader, pass, local uint32, procs []*Process) {
 		}
 	}
 	if end == "exhausted" {
-		r.W.Append(traces.BatchNext{Head: r.head(p.Proc), Loader: loader, Pass: pass, Batch: 1 << 30, Worker: -2, Status: "stop", Steps: p.steps, Optimizer: 1, Grad: !c.Eval})
+		r.W.Append(
+			traces.BatchNext{
+				Head:      r.head(p.Proc),
+				Loader:    loader,
+				Pass:      pass,
+				Batch:     1 << 30,
+				Worker:    -2,
+				Status:    "stop",
+				Steps:     p.steps,
+				Optimizer: 1,
+				Grad:      !c.Eval,
+			},
+		)
 	}
-	r.W.Append(traces.Pass{Head: r.head(p.Proc), Loader: loader, Pass: pass, Phase: "end", End: end, Delivered: uint32(batches * max(c.Workers, 1))})
+	r.W.Append(
+		traces.Pass{Head: r.head(p.Proc), Loader: loader, Pass: pass, Phase: "end", End: end, Delivered: uint32(batches * max(c.Workers, 1))},
+	)
 	if c.Kernel && c.Parent > 0 {
 		r.W.Append(traces.Cow{Head: r.head(p.Proc), Mapping: "parent", User: uint64(c.Parent)})
 	}
@@ -222,8 +293,20 @@ func (c *Crew) private(p, w *Process, loader, local uint32, pass, worker, batche
 		present = total
 	}
 	row := func(extent uint32, present, private int) {
-		r.W.Append(traces.Private{Head: r.head(w.Proc), Pass: local, Worker: int32(worker), Fetch: uint32(batches), When: when, Extent: extent, Parent: int32(1000 + p.Proc%60),
-			Present: int64(present) * pageBytes, Private: int64(private) * pageBytes, DurNS: 1e6})
+		r.W.Append(
+			traces.Private{
+				Head:    r.head(w.Proc),
+				Pass:    local,
+				Worker:  int32(worker),
+				Fetch:   uint32(batches),
+				When:    when,
+				Extent:  extent,
+				Parent:  int32(1000 + p.Proc%60),
+				Present: int64(present) * pageBytes,
+				Private: int64(private) * pageBytes,
+				DurNS:   1e6,
+			},
+		)
 	}
 	copied, fresh := 0, 0
 	if when != "begin" {
@@ -249,8 +332,16 @@ func (c *Crew) look(w *Process, pass, worker, batches int) {
 		fresh = c.New(pass, worker, batches)
 	}
 	const base = 200 << 20
-	w.Run.W.Append(traces.Memory{Head: w.Run.head(w.Proc), Rss: int64(base + fresh*pageBytes), Anonymous: int64(base/2 + fresh*pageBytes), PrivateDirty: int64((copied + fresh) * pageBytes),
-		SharedDirty: int64(base/2 - copied*pageBytes), Source: "smaps_rollup"})
+	w.Run.W.Append(
+		traces.Memory{
+			Head:         w.Run.head(w.Proc),
+			Rss:          int64(base + fresh*pageBytes),
+			Anonymous:    int64(base/2 + fresh*pageBytes),
+			PrivateDirty: int64((copied + fresh) * pageBytes),
+			SharedDirty:  int64(base/2 - copied*pageBytes),
+			Source:       "smaps_rollup",
+		},
+	)
 }
 
 // Limit writes how much memory there may be used, and how much is.

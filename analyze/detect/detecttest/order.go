@@ -66,9 +66,26 @@ func (p *Process) Walk(w Walk) {
 		if pass == 0 || w.Anew {
 			p.loaders++
 			recorded = 0
-			p.Run.Add(p.Proc, traces.Loader{Loader: p.loaders, Class: "torch.utils.data.dataloader.DataLoader", DatasetClass: "__main__.Points", Length: -1, BatchSize: int32(w.Batch), Iterable: w.Iterable, Batched: batched,
-				Sampler: w.Sampler, BatchSampler: w.BatchSampler, SamplerEpoch: w.epoch(pass), Generator: w.Generator, File: "/home/me/proj/train.py", Line: 88,
-				DatasetID: w.Dataset, SamplerID: p.loaders})
+			p.Run.Add(
+				p.Proc,
+				traces.Loader{
+					Loader:       p.loaders,
+					Class:        "torch.utils.data.dataloader.DataLoader",
+					DatasetClass: "__main__.Points",
+					Length:       -1,
+					BatchSize:    int32(w.Batch),
+					Iterable:     w.Iterable,
+					Batched:      batched,
+					Sampler:      w.Sampler,
+					BatchSampler: w.BatchSampler,
+					SamplerEpoch: w.epoch(pass),
+					Generator:    w.Generator,
+					File:         "/home/me/proj/train.py",
+					Line:         88,
+					DatasetID:    w.Dataset,
+					SamplerID:    p.loaders,
+				},
+			)
 			for _, epoch := range w.Told {
 				p.Run.Add(p.Proc, traces.SetEpoch{SamplerID: p.loaders, Epoch: epoch, File: "/home/me/proj/train.py", Line: 80})
 			}
@@ -100,7 +117,19 @@ func (w *Walk) play(p *Process, pass int, recorded uint32) {
 	r.Add(p.Proc, traces.Pass{Loader: n, Pass: recorded, Phase: "begin", BaseSeed: seed, SamplerEpoch: w.epoch(pass)})
 	order, batch, end := w.Order(pass), 0, "exhausted"
 	next := func(status string) {
-		r.Add(p.Proc, traces.BatchNext{Loader: n, Pass: recorded, Batch: uint32(batch), Worker: -1, Status: status, Steps: p.steps, Optimizer: p.last, Grad: !w.NoGrad})
+		r.Add(
+			p.Proc,
+			traces.BatchNext{
+				Loader:    n,
+				Pass:      recorded,
+				Batch:     uint32(batch),
+				Worker:    -1,
+				Status:    status,
+				Steps:     p.steps,
+				Optimizer: p.last,
+				Grad:      !w.NoGrad,
+			},
+		)
 	}
 	for at := 0; at < len(order) && !w.Iterable; at += w.Batch {
 		put := traces.BatchPut{Loader: n, Pass: recorded, Batch: uint32(batch), Worker: -1, Indices: order[at:min(at+w.Batch, len(order))]}
@@ -111,13 +140,23 @@ func (w *Walk) play(p *Process, pass int, recorded uint32) {
 			r.Add(p.Proc, put)
 		}
 		if w.Contains != nil {
-			r.Add(p.Proc, Digest(traces.Digest{Loader: n, Pass: recorded, Worker: -1, Batch: uint32(batch), Fetch: uint32(batch)}, order[at:min(at+w.Batch, len(order))], func(index int64) What { return w.Contains(pass, index) }))
+			r.Add(
+				p.Proc,
+				Digest(
+					traces.Digest{Loader: n, Pass: recorded, Worker: -1, Batch: uint32(batch), Fetch: uint32(batch)},
+					order[at:min(at+w.Batch, len(order))],
+					func(index int64) What { return w.Contains(pass, index) },
+				),
+			)
 		}
 		if stop > 0 && batch >= stop { // prefetched
 			batch++
 			continue
 		}
-		r.Add(p.Proc, traces.BatchFetch{Loader: n, Pass: recorded, Worker: -1, Batch: uint32(batch), Fetch: uint32(batch), Samples: int32(w.Batch)})
+		r.Add(
+			p.Proc,
+			traces.BatchFetch{Loader: n, Pass: recorded, Worker: -1, Batch: uint32(batch), Fetch: uint32(batch), Samples: int32(w.Batch)},
+		)
 		next("ok")
 		if optimizer > 0 {
 			p.steps++

@@ -172,9 +172,24 @@ func (p *Process) Open(l Loader) *Opened {
 	if l.Length == 0 {
 		l.Length = 64
 	}
-	p.Run.W.Append(traces.Loader{Head: p.Run.head(p.Proc), Loader: p.loaders, Class: "torch.utils.data.dataloader.DataLoader", DatasetClass: l.Dataset, Iterable: l.Iterable,
-		Length: l.Length, BatchSize: 8, NumWorkers: int32(l.Workers), Persistent: l.Persistent, WorkerInit: l.Init, File: "/home/me/proj/train.py", Line: l.Line,
-		Stack: "/home/me/proj/train.py:99", StartMethod: "fork"})
+	p.Run.W.Append(
+		traces.Loader{
+			Head:         p.Run.head(p.Proc),
+			Loader:       p.loaders,
+			Class:        "torch.utils.data.dataloader.DataLoader",
+			DatasetClass: l.Dataset,
+			Iterable:     l.Iterable,
+			Length:       l.Length,
+			BatchSize:    8,
+			NumWorkers:   int32(l.Workers),
+			Persistent:   l.Persistent,
+			WorkerInit:   l.Init,
+			File:         "/home/me/proj/train.py",
+			Line:         l.Line,
+			Stack:        "/home/me/proj/train.py:99",
+			StartMethod:  "fork",
+		},
+	)
 	return &Opened{Loader: l, p: p, number: p.loaders}
 }
 
@@ -280,13 +295,24 @@ func (o *Opened) put(pass, batch, worker int) {
 			indices = append(indices, int64(8*batch+i)*int64(max(o.p.World, 1))+int64(max(o.p.Rank, 0)))
 		}
 	}
-	o.p.Run.W.Append(traces.BatchPut{Head: o.p.Run.head(o.p.Proc), Loader: o.number, Pass: uint32(pass), Batch: uint32(batch), Worker: int32(worker), Indices: indices})
+	o.p.Run.W.Append(
+		traces.BatchPut{
+			Head:    o.p.Run.head(o.p.Proc),
+			Loader:  o.number,
+			Pass:    uint32(pass),
+			Batch:   uint32(batch),
+			Worker:  int32(worker),
+			Indices: indices,
+		},
+	)
 }
 
 func (o *Opened) next(pass uint32, batch, worker int, status string, how Pass) {
 	p := o.p
-	p.Run.W.Append(traces.BatchNext{Head: p.Run.head(p.Proc), Loader: o.number, Pass: pass, Batch: uint32(batch), Worker: int32(worker), Status: status,
-		Steps: p.steps, Optimizer: p.last, Grad: !how.NoGrad})
+	p.Run.W.Append(
+		traces.BatchNext{Head: p.Run.head(p.Proc), Loader: o.number, Pass: pass, Batch: uint32(batch), Worker: int32(worker), Status: status,
+			Steps: p.steps, Optimizer: p.last, Grad: !how.NoGrad},
+	)
 }
 
 // begin writes the states when a fetcher is made.
@@ -318,7 +344,18 @@ func (o *Opened) fetch(w *worker, pass, number, window, batch int) {
 	loader, local := o.where(w, pass, number)
 	r := o.p.Run
 	r.Wait(1e6)
-	r.W.Append(traces.BatchFetch{Head: r.head(w.proc.Proc), Loader: loader, Pass: local, Worker: int32(number), Batch: uint32(batch), Fetch: uint32(window), FetchNS: 1e6, Samples: 8})
+	r.W.Append(
+		traces.BatchFetch{
+			Head:    r.head(w.proc.Proc),
+			Loader:  loader,
+			Pass:    local,
+			Worker:  int32(number),
+			Batch:   uint32(batch),
+			Fetch:   uint32(window),
+			FetchNS: 1e6,
+			Samples: 8,
+		},
+	)
 }
 
 func (o *Opened) where(w *worker, pass, number int) (loader, local uint32) {
@@ -342,7 +379,19 @@ func (o *Opened) state(w *worker, i, pass, number, window int, when string) {
 	if !ok {
 		slot = uint32(len(p.slots))
 		p.slots[k] = slot
-		r.W.Append(traces.RngSlot{Head: r.head(p.Proc), Slot: slot, Path: s.Path, Kind: g.Kind, Class: g.Class, Owner: s.Owner, Role: s.Role, File: file(s), Line: s.Line})
+		r.W.Append(
+			traces.RngSlot{
+				Head:  r.head(p.Proc),
+				Slot:  slot,
+				Path:  s.Path,
+				Kind:  g.Kind,
+				Class: g.Class,
+				Owner: s.Owner,
+				Role:  s.Role,
+				File:  file(s),
+				Line:  s.Line,
+			},
+		)
 	}
 	pos, id, raw := g.state()
 	w.last[i] = raw
@@ -358,7 +407,21 @@ func (o *Opened) state(w *worker, i, pass, number, window int, when string) {
 	if when == "after" || when == "before" {
 		dur = 1e6
 	}
-	r.W.Append(traces.RngState{Head: r.head(p.Proc), Slot: slot, Loader: loader, Pass: local, Worker: int32(number), Fetch: uint32(window), When: when, Pos: pos, ID: id, Raw: raw, DurNS: dur})
+	r.W.Append(
+		traces.RngState{
+			Head:   r.head(p.Proc),
+			Slot:   slot,
+			Loader: loader,
+			Pass:   local,
+			Worker: int32(number),
+			Fetch:  uint32(window),
+			When:   when,
+			Pos:    pos,
+			ID:     id,
+			Raw:    raw,
+			DurNS:  dur,
+		},
+	)
 }
 
 func file(s Slot) string {

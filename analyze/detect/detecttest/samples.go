@@ -65,9 +65,34 @@ func (p *Process) Serve(s Serve) *Server {
 		s.Batch = 4
 	}
 	p.loaders++
-	p.Run.Add(p.Proc, traces.Loader{Loader: p.loaders, Class: "torch.utils.data.dataloader.DataLoader", DatasetClass: s.Dataset, DatasetID: s.DatasetID, Length: s.Length, BatchSize: int32(s.Batch),
-		NumWorkers: int32(s.Workers), Iterable: s.Iterable, Batched: s.Batched, Samplers: s.Samplers, SamplerRank: s.Rank, SamplerReplicas: s.Replicas, SamplerSeed: s.Seed, Shuffle: s.Shuffle, Replacement: s.Replacement,
-		SamplerTotal: s.Total, InOrder: true, File: "/home/me/proj/train.py", Line: s.Line, Stack: s.Stack, StartMethod: "fork"})
+	p.Run.Add(
+		p.Proc,
+		traces.Loader{
+			Loader:       p.loaders,
+			Class:        "torch.utils.data.dataloader.DataLoader",
+			DatasetClass: s.Dataset,
+			DatasetID:    s.DatasetID,
+			Length:       s.Length,
+			BatchSize:    int32(s.Batch),
+			NumWorkers: int32(
+				s.Workers,
+			),
+			Iterable:        s.Iterable,
+			Batched:         s.Batched,
+			Samplers:        s.Samplers,
+			SamplerRank:     s.Rank,
+			SamplerReplicas: s.Replicas,
+			SamplerSeed:     s.Seed,
+			Shuffle:         s.Shuffle,
+			Replacement:     s.Replacement,
+			SamplerTotal:    s.Total,
+			InOrder:         true,
+			File:            "/home/me/proj/train.py",
+			Line:            s.Line,
+			Stack:           s.Stack,
+			StartMethod:     "fork",
+		},
+	)
 	return &Server{Serve: s, p: p, number: p.loaders}
 }
 
@@ -135,7 +160,19 @@ func (o *Server) begin() {
 
 func (o *Server) next(batch uint32, status string, how Pass) {
 	p := o.p
-	p.Run.Add(p.Proc, traces.BatchNext{Loader: o.number, Pass: o.passes, Batch: batch, Worker: -1, Status: status, Steps: p.steps, Optimizer: p.last, Grad: !how.NoGrad})
+	p.Run.Add(
+		p.Proc,
+		traces.BatchNext{
+			Loader:    o.number,
+			Pass:      o.passes,
+			Batch:     batch,
+			Worker:    -1,
+			Status:    status,
+			Steps:     p.steps,
+			Optimizer: p.last,
+			Grad:      !how.NoGrad,
+		},
+	)
 	if status == "ok" && how.Optimizer > 0 {
 		p.steps++
 		p.last = how.Optimizer

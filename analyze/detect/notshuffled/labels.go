@@ -55,6 +55,7 @@ func (l labels) mixed() bool {
 }
 
 func (l labels) text() string {
-	return fmt.Sprintf("Of %d samples and the ones after them, %d have the same strings and integers (labels); in a random order it would be %.0f.",
+	return fmt.Sprintf("Of %d samples and the ones after them, %d have the same strings and integers (labels); "+
+		"in a random order it would be %.0f.",
 		l.pairs, l.alike, float64(l.pairs)*l.chance)
 }

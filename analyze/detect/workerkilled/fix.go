@@ -47,7 +47,8 @@ func (o *outcome) fix(d *death, c cause) string {
 			return fetchAgain(d)
 		}
 		return fmt.Sprintf("Keep `%s` from signalling pid %d. "+
-			"To stop the training from there, signal the main process (pid %d): it shuts its workers down.", who, d.Worker.Pid, d.Worker.Loader.Process.Pid)
+			"To stop the training from there, signal the main process (pid %d): it shuts its workers down.",
+			who, d.Worker.Pid, d.Worker.Loader.Process.Pid)
 	case exited:
 		if c.where != "" {
 			return "At " + c.where + ": raise an Exception that says what is wrong. torch hands it to the training loop, with its traceback."

@@ -55,7 +55,8 @@ func (b *builder) mapping(p *place, mapping memory.Mapping, owners []owner, page
 	for _, name := range slices.Sorted(maps.Keys(pages)) {
 		b.sample(p, frame{name: name}, mapping.Kind, "kernel", [values]int64{cow: pages[name] * page, cowFaults: pages[name]})
 	}
-	b.sample(p, frame{name: "other inherited memory: " + mapping.Kind}, mapping.Kind, "kernel", [values]int64{cow: rest * page, cowFaults: rest})
+	b.sample(p, frame{name: "other inherited memory: " + mapping.Kind}, mapping.Kind, "kernel",
+		[values]int64{cow: rest * page, cowFaults: rest})
 }
 
 // hook adds what a worker has seen in its page map. If its containers share

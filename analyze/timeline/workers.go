@@ -47,8 +47,9 @@ func joinExits(p *Process, pr *procRows) {
 }
 
 func (life *WorkerProcess) ends(exit *traces.Worker) bool {
-	return life.Exit == nil && life.Begin != nil && life.Object == exit.Loader && life.Number == int(exit.Worker) && life.Begin.Pass <= exit.Pass &&
-		life.Begin.TsNS <= exit.TsNS && (life.Pid == exit.Pid || life.Pid == 0 || exit.Pid == 0)
+	return life.Exit == nil && life.Begin != nil && life.Object == exit.Loader && life.Number == int(exit.Worker) &&
+		life.Begin.Pass <= exit.Pass && life.Begin.TsNS <= exit.TsNS &&
+		(life.Pid == exit.Pid || life.Pid == 0 || exit.Pid == 0)
 }
 
 func (p *Process) loaderOf(object uint32) *Loader {
