@@ -42,8 +42,8 @@ type surety struct {
 
 // identify finds, for each loader on several ranks, which of the ranks' datasets
 // are one: the first rank's is what those of the others are compared with.
-func (j *Attribution) identify(t *timeline.Timeline) {
-	used := j.used()
+func (j *Attribution) identify(t *timeline.Timeline, sources map[source]datasetKey) {
+	used := j.used(sources)
 	seen := j.observe()
 	taken := map[*timeline.Process]map[datasetKey]bool{}
 	for _, ranks := range t.ByLoader() {
@@ -99,21 +99,15 @@ func (j *Attribution) join(to, k datasetKey, first, l *timeline.Loader, seen map
 }
 
 // used is the datasets that each loader's samples come from, by number.
-func (j *Attribution) used() map[*timeline.Loader][]datasetKey {
-	of := map[*timeline.Loader]map[datasetKey]bool{}
-	for i := range j.entries {
-		l := j.Passes[j.entries[i].stream].Loader
-		if of[l] == nil {
-			of[l] = map[datasetKey]bool{}
-		}
-		of[l][j.dataset(&j.entries[i])] = true
-	}
+func (j *Attribution) used(sources map[source]datasetKey) map[*timeline.Loader][]datasetKey {
 	used := map[*timeline.Loader][]datasetKey{}
-	for l, keys := range of {
-		for k := range keys {
-			used[l] = append(used[l], k)
-		}
-		slices.SortFunc(used[l], func(a, b datasetKey) int { return cmp.Compare(a.number, b.number) })
+	for s, k := range sources {
+		l := j.Passes[s.pass].Loader
+		used[l] = append(used[l], k)
+	}
+	for l, keys := range used {
+		slices.SortFunc(keys, func(a, b datasetKey) int { return cmp.Compare(a.number, b.number) })
+		used[l] = slices.Compact(keys)
 	}
 	return used
 }
