@@ -40,9 +40,9 @@ func (l *Ledger) Build(e *collect.Evidence) *Attribution {
 		same: map[datasetKey]sameness{}, sure: map[*timeline.Process]*surety{}, fixed: map[*timeline.Loader]bool{}}
 	j.number(l.passes(t))
 	j.read(t)
-	sources := j.sources()
-	j.identify(t, sources)
-	j.name(sources)
+	scopes := j.scopes()
+	j.identify(t, scopes)
+	j.name(scopes)
 	j.index()
 	return j
 }
@@ -152,20 +152,20 @@ func delivered(p *timeline.Pass, batch uint32) bool {
 	return p.Exhausted || int(batch) < p.Delivered-ahead
 }
 
-// source is where an id, as recorded, comes from: a pass, and a number of a dataset.
-type source struct {
+// scope is where an id as recorded means one dataset: a pass, and a number.
+type scope struct {
 	pass    uint32
 	dataset uint64
 }
 
-func (e *entry) source() source { return source{e.stream, e.id >> indexBits} }
+func (e *entry) scope() scope { return scope{e.stream, e.id >> indexBits} }
 
-// sources of all entries, and their datasets.
-func (j *Attribution) sources() map[source]datasetKey {
-	of := map[source]datasetKey{}
-	var last source
+// scopes of all entries, and the datasets that they mean.
+func (j *Attribution) scopes() map[scope]datasetKey {
+	of := map[scope]datasetKey{}
+	var last scope
 	for i := range j.entries {
-		s := j.entries[i].source()
+		s := j.entries[i].scope()
 		if s == last && i > 0 { // most are
 			continue
 		}
@@ -179,10 +179,10 @@ func (j *Attribution) sources() map[source]datasetKey {
 
 // name gives the entries the ids that are the same in all processes, and sorts
 // them.
-func (j *Attribution) name(sources map[source]datasetKey) {
-	roots := map[source]datasetKey{}
+func (j *Attribution) name(scopes map[scope]datasetKey) {
+	roots := map[scope]datasetKey{}
 	var all []datasetKey
-	for s, root := range sources {
+	for s, root := range scopes {
 		if same, ok := j.same[root]; ok {
 			root = same.root
 		}
@@ -191,16 +191,16 @@ func (j *Attribution) name(sources map[source]datasetKey) {
 	}
 	slices.SortFunc(all, compareDatasets)
 	all = slices.Compact(all)
-	numbers := map[source]uint64{}
+	numbers := map[scope]uint64{}
 	for s, root := range roots {
 		n, _ := slices.BinarySearchFunc(all, root, compareDatasets)
 		numbers[s] = uint64(n)
 	}
-	var last source
+	var last scope
 	var n uint64
 	for i := range j.entries {
 		e := &j.entries[i]
-		if s := e.source(); s != last || i == 0 {
+		if s := e.scope(); s != last || i == 0 {
 			last, n = s, numbers[s]
 		}
 		e.id = n<<indexBits | e.id&indexMask
@@ -213,8 +213,8 @@ func compareDatasets(a, b datasetKey) int {
 	return cmp.Or(cmp.Compare(x.Part.Name, y.Part.Name), cmp.Compare(x.Proc, y.Proc), cmp.Compare(a.number, b.number))
 }
 
-// dataset that an id comes from.
-func (j *Attribution) dataset(s source) datasetKey {
+// dataset that the ids of a scope are of.
+func (j *Attribution) dataset(s scope) datasetKey {
 	p := j.Passes[s.pass]
 	n := uint32(s.dataset)
 	if n == 0 {

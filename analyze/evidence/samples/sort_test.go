@@ -19,7 +19,7 @@ func TestSort(t *testing.T) {
 		"the wrong way":    func(i int) entry { return entry{uint64(1<<30 - i), 0, 0, 0} },
 		"of several loops": func(i int) entry { return entry{uint64(i % 50_000), uint32(i), 0, 0} },
 	} {
-		for _, n := range []int{0, 1, sortedAlone, sortedAlone + 1, 10*sortedAlone + 3} {
+		for _, n := range []int{0, sortedAlone, 3*sortedAlone + 1} {
 			var list []entry
 			for i := range n {
 				list = append(list, next(i))
