@@ -11,5 +11,6 @@ func Mix(x uint64) uint64 {
 }
 
 // Low reports whether the hash of a number begins with so many zeros: one of 2^zeros
-// does, the same ones on all ranks and in all passes. There are at most 63.
-func Low(x uint64, zeros uint) bool { return Mix(x)>>1>>(63-zeros) == 0 }
+// does, the same ones on all ranks and in all passes. With 64 one number is left,
+// with more none.
+func Low(x uint64, zeros uint) bool { return zeros <= 64 && Mix(x)>>(64-zeros) == 0 }

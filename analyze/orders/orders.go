@@ -9,6 +9,7 @@ import (
 
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/evidence/batches"
+	"github.com/dptrace/dptrace/analyze/samplers"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
 )
@@ -51,7 +52,7 @@ type Pass struct {
 	batches.Beginning // what the loop took
 
 	Object   *traces.Loader
-	Promise  Promise
+	Promise  samplers.Order
 	Epoch    int64 // of the sampler as the pass began; -1: it has none
 	All      bool  // the loop took all that there was
 	Sequence *batches.Sequence
@@ -103,7 +104,7 @@ func (o *Loader) pass(p *timeline.Pass, s *batches.Sequence) *Pass {
 		return nil
 	}
 	object := p.DataLoader()
-	return &Pass{Pass: p, Beginning: taken, Object: object, Promise: contract(object), Epoch: p.Began.SamplerEpoch,
+	return &Pass{Pass: p, Beginning: taken, Object: object, Promise: samplers.OrderOf(object), Epoch: p.Began.SamplerEpoch,
 		All: p.Exhausted && s.Batches() == p.Delivered, Sequence: s}
 }
 

@@ -184,7 +184,6 @@ func (ps *passRows) build(l *Loader, number int) *Pass {
 		p.Exhausted = true
 	}
 	p.Open = ps.next.open
-	p.Order = ps.order
 	return p
 }
 

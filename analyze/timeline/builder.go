@@ -66,7 +66,6 @@ type passRows struct {
 	key        passKey
 	begin, end *traces.Pass
 	next       nextStats
-	order      Order
 	given      map[int32][]Given // the last batches that each worker was asked for, unless all came back
 }
 
@@ -135,7 +134,7 @@ func (p *partRows) addLoading(batch traces.Batch) {
 	case []traces.Worker:
 		each(rows, func(r *traces.Worker) { p.proc(&r.Head).worker(r) })
 	case []traces.BatchPut:
-		each(rows, func(r *traces.BatchPut) { p.proc(&r.Head).pass(r.Loader, r.Pass).put(r) })
+		each(rows, func(r *traces.BatchPut) { p.proc(&r.Head).pass(r.Loader, r.Pass).give(r) })
 	case []traces.BatchFetch:
 		each(rows, func(r *traces.BatchFetch) { p.proc(&r.Head).fetched(r) })
 	case []traces.BatchNext:
@@ -150,11 +149,6 @@ func (ps *passRows) mark(r *traces.Pass) {
 	} else {
 		ps.begin = r
 	}
-}
-
-func (ps *passRows) put(r *traces.BatchPut) {
-	ps.order.add(r.Batch, r.First, r.Indices, r.Keys)
-	ps.give(r)
 }
 
 func (pr *procRows) worker(r *traces.Worker) {

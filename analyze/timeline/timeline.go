@@ -123,9 +123,8 @@ type Pass struct {
 	BaseSeed   int64
 	Seeded     bool // BaseSeed is known
 	Begin      int64
-	End        int64    // of the pass, or the last sign of it
-	Optimizers []uint32 // that stepped in it
-	Order      Order
+	End        int64         // of the pass, or the last sign of it
+	Optimizers []uint32      // that stepped in it
 	Workers    []*WorkerPass // of a loader without workers: the main process, number -1
 
 	stats *nextStats

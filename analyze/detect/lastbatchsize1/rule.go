@@ -125,7 +125,7 @@ type pass struct {
 // look at one pass.
 func (s *seen) look(t *timeline.Pass) {
 	p := pass{t, t.DataLoader(), detect.Of(s.Case, batches.Requested).Of(t), detect.Of(s.Case, batches.Delivered).Of(t)}
-	contents := detect.Of(s.Case, values.Source).Samples(s.Timeline, t)
+	contents := detect.Of(s.Case, values.Source).Samples(t)
 	s.empty = s.empty || collates(p.object) && slices.ContainsFunc(contents, func(v values.Sample) bool { return v.Empty() })
 	if p.Role == timeline.Eval || p.delivered.Count == 0 {
 		return

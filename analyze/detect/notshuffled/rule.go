@@ -12,6 +12,7 @@ import (
 	"github.com/dptrace/dptrace/analyze/evidence/values"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/orders"
+	"github.com/dptrace/dptrace/analyze/samplers"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/analyze/words"
 )
@@ -86,7 +87,7 @@ func find(c *detect.Case, list []*orders.Loader) (w walk) {
 			}
 			var lists [][]values.Sample
 			for _, p := range training {
-				lists = append(lists, contents.Samples(c.Timeline, p.Pass))
+				lists = append(lists, contents.Samples(p.Pass))
 			}
 			same, changed := values.CompareByIndex(lists...)
 			w.ranks = append(w.ranks, o.Rank())
@@ -103,7 +104,7 @@ func find(c *detect.Case, list []*orders.Loader) (w walk) {
 // to the last, by a sampler that does nothing else. A pass that the program
 // breaks off may be a look at a few batches.
 func strays(training []*orders.Pass) bool {
-	return slices.ContainsFunc(training, func(p *orders.Pass) bool { return p.Promise != orders.Sequential || !p.Straight() || !p.All })
+	return slices.ContainsFunc(training, func(p *orders.Pass) bool { return p.Promise != samplers.Sequential || !p.Straight() || !p.All })
 }
 
 // doubt says why the order may be as it is meant to be, or "".
@@ -135,10 +136,10 @@ func open(list []*orders.Loader) string {
 	for _, o := range list {
 		for _, p := range slices.Concat(o.Trainings...) {
 			switch {
-			case p.Promise == orders.Own:
-				own = orders.Class(p.Object)
-			case p.Promise == orders.Shuffles && !p.Shuffled():
-				told = orders.Class(p.Object)
+			case p.Promise == samplers.Own:
+				own = samplers.Class(p.Object)
+			case p.Promise == samplers.Shuffles && !p.Shuffled():
+				told = samplers.Class(p.Object)
 			case p.Straight():
 				straight, broken, unknown = true, broken || !p.All, unknown || p.Role != timeline.Train
 			}
@@ -165,7 +166,7 @@ func (w *walk) finding(c *detect.Case, certainty finding.Certainty) finding.Find
 		samples, passes, orders.OnRanks(c.Loaders, w.ranks))
 	f.Evidence = []finding.Evidence{{Refs: orders.Begins(w.training), Text: fmt.Sprintf(
 		"In each of %d passes %s asked for the samples 0 to %d, one after another, in %d batches.",
-		passes, orders.Class(p.Object), p.Samples-1, p.Batches)}}
+		passes, samplers.Class(p.Object), p.Samples-1, p.Batches)}}
 	if len(w.same) > 0 {
 		part, first := p.Loader.Process.Part.Name, w.same[0]
 		f.Evidence = append(f.Evidence, finding.Evidence{

@@ -5,12 +5,13 @@ import (
 
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/orders"
+	"github.com/dptrace/dptrace/analyze/samplers"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
 func (s *seen) finding() finding.Finding {
 	r := s.repeats[0]
-	class := orders.Class(r.First.Object)
+	class := samplers.Class(r.First.Object)
 	by := ", although " + class + " shuffles"
 	if s.certainty == finding.Note {
 		by = ", by " + class
@@ -53,12 +54,12 @@ func why(r orders.Repeat) []finding.Evidence {
 func fix(r orders.Repeat) string {
 	o, at := r.First.Object, r.First.Loader.At()
 	switch {
-	case r.First.Promise == orders.Own:
-		return fmt.Sprintf("# %s: if %s is to shuffle, draw a new order in each call of its __iter__", at, orders.Class(o))
+	case r.First.Promise == samplers.Own:
+		return fmt.Sprintf("# %s: if %s is to shuffle, draw a new order in each call of its __iter__", at, samplers.Class(o))
 	case r.First.Epoch >= 0:
 		return fmt.Sprintf(`# %s: a new epoch, on every rank, before each pass
 for epoch in range(first_epoch, epochs):
-    %s.set_epoch(epoch)`, at, orders.Sampler(o))
+    %s.set_epoch(epoch)`, at, samplers.Path(o))
 	case o.Generator && o != r.Again.Object:
 		return fmt.Sprintf(`# %s: this DataLoader is made anew for each epoch: its generator needs the epoch in its seed
 generator = torch.Generator().manual_seed(SEED + epoch)`, at)
@@ -78,19 +79,19 @@ for epoch in range(epochs):
         ...`, at)
 	}
 	return fmt.Sprintf("# %s: seed the generator of %s (%s.generator) once, before the first epoch, not before each",
-		at, orders.Class(o), orders.Sampler(o))
+		at, samplers.Class(o), samplers.Path(o))
 }
 
 func excuse(r orders.Repeat) string {
 	switch {
-	case r.First.Promise == orders.Own:
-		return orders.Class(r.First.Object) + " is meant to give one order, by length or by difficulty."
+	case r.First.Promise == samplers.Own:
+		return samplers.Class(r.First.Object) + " is meant to give one order, by length or by difficulty."
 	case !r.SameData():
 		return "the DataLoader that is made anew for each pass has other data each time."
 	case r.First.Role != timeline.Train || r.Again.Role != timeline.Train:
 		return "these passes do not train."
-	case r.First.Promise == orders.Within:
-		return orders.Class(r.First.Object) + " does not decide on the order: " + r.First.Object.BatchSampler + " sorts the samples."
+	case r.First.Promise == samplers.Within:
+		return samplers.Class(r.First.Object) + " does not decide on the order: " + r.First.Object.BatchSampler + " sorts the samples."
 	case !r.All:
 		return "the pass that was broken off was repeated on purpose."
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/dptrace/dptrace/analyze/evidence/values"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/orders"
+	"github.com/dptrace/dptrace/analyze/samplers"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
@@ -70,8 +71,8 @@ func (s *seen) look(o *orders.Loader) {
 	for _, training := range o.Trainings {
 		all := orders.RepeatsThat(training, func(r orders.Repeat) bool { return !s.other(r) })
 		for _, r := range all {
-			if r.First.Promise == orders.Own {
-				s.own = orders.Class(r.First.Object)
+			if r.First.Promise == samplers.Own {
+				s.own = samplers.Class(r.First.Object)
 			}
 			s.straight = s.straight || !r.Shuffled
 		}
@@ -101,7 +102,7 @@ func (s *seen) add(rank int, training []*orders.Pass, found []orders.Repeat) {
 // filled anew. Where random numbers are drawn, it may be the same data, augmented.
 func (s *seen) other(r orders.Repeat) bool {
 	contents := detect.Of(s.c, values.Source)
-	same, other := values.CompareByIndex(contents.Samples(s.c.Timeline, r.First.Pass), contents.Samples(s.c.Timeline, r.Again.Pass))
+	same, other := values.CompareByIndex(contents.Samples(r.First.Pass), contents.Samples(r.Again.Pass))
 	return len(same) == 0 && len(other) >= enough && detect.Of(s.c, samples.Source).Fixed(r.First.Loader)
 }
 
@@ -111,9 +112,9 @@ func certainty(r orders.Repeat) finding.Certainty {
 	switch {
 	case p.Epoch >= 0 && p.Epoch == q.Epoch:
 		return finding.Note // it was told that epoch twice, others in between: a pass done over
-	case p.Promise == orders.Own || q.Promise == orders.Own:
+	case p.Promise == samplers.Own || q.Promise == samplers.Own:
 		return finding.Note // one order may be what it is for: by length, by difficulty
-	case !r.All, !r.SameData(), p.Promise != orders.Shuffles, q.Promise != orders.Shuffles, p.Role != timeline.Train, q.Role != timeline.Train:
+	case !r.All, !r.SameData(), p.Promise != samplers.Shuffles, q.Promise != samplers.Shuffles, p.Role != timeline.Train, q.Role != timeline.Train:
 		return finding.Likely
 	}
 	return finding.Proven

@@ -36,7 +36,7 @@ func (v *verdict) samples() []cause {
 			if a == nil {
 				continue
 			}
-			switch same, ok := a.Same(s); {
+			switch same, ok := a.Same(&s.Digest); {
 			case !ok:
 			case same:
 				alike++
@@ -94,7 +94,7 @@ func (v *verdict) other(l *timeline.Loader, pairs [][2]*values.Sample, moved, la
 // all samples of a rank of which there are digests.
 func (v *verdict) all(l *timeline.Loader) (list []values.Sample) {
 	for _, p := range l.Passes {
-		list = append(list, v.c.Samples(v.Timeline, p)...)
+		list = append(list, v.c.Samples(p)...)
 	}
 	return list
 }
@@ -104,7 +104,7 @@ func (v *verdict) all(l *timeline.Loader) (list []values.Sample) {
 func (v *verdict) fixed(l *timeline.Loader) map[int64]*values.Sample {
 	var lists [][]values.Sample
 	for _, p := range l.Passes {
-		lists = append(lists, v.c.Samples(v.Timeline, p))
+		lists = append(lists, v.c.Samples(p))
 	}
 	same, other := values.CompareByIndex(lists...)
 	if len(same) < enough/2 || len(other) > 0 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/evidence/batches"
 	"github.com/dptrace/dptrace/analyze/evidence/samples"
 	"github.com/dptrace/dptrace/analyze/evidence/values"
 	"github.com/dptrace/dptrace/analyze/finding"
@@ -23,12 +24,12 @@ import (
 var Rule = detect.Rule{
 	ID:      "ranks-disagree",
 	Title:   "Ranks have different lists or permutations of one dataset",
-	Sources: []collect.Any{values.Source, samples.Source, proof},
+	Sources: []collect.Any{values.Source, batches.Requested, samples.Source, proof},
 	Judge:   judge,
 }
 
 func judge(c *detect.Case) detect.Verdict {
-	v := &verdict{Case: c, c: detect.Of(c, values.Source), ledger: detect.Of(c, samples.Source)}
+	v := &verdict{Case: c, c: detect.Of(c, values.Source), requests: detect.Of(c, batches.Requested), ledger: detect.Of(c, samples.Source)}
 	if not := v.choose(); not != nil {
 		return *not
 	}
@@ -56,8 +57,9 @@ type cause struct {
 // verdict on one loader.
 type verdict struct {
 	*detect.Case
-	c      *values.Contents
-	ledger *samples.Attribution
+	c        *values.Contents
+	requests batches.ByPass[batches.Requests]
+	ledger   *samples.Attribution
 
 	ranks    []*timeline.Loader // that one distributed sampler deals out to
 	exact    bool               // it is torch's own

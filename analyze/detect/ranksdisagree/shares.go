@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/dptrace/dptrace/analyze/evidence/values"
+	"github.com/dptrace/dptrace/analyze/evidence/batches"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/words"
 	"github.com/dptrace/dptrace/traces"
@@ -13,7 +13,7 @@ import (
 // share is what all ranks asked for in one pass.
 type share struct {
 	pass          int
-	asked         []*values.Asked
+	asked         []*batches.Requests
 	epochs        []int64 // of the samplers
 	refs          []finding.Ref
 	length, total int64 // of the dataset, of the samplers
@@ -28,7 +28,7 @@ func (v *verdict) shares() {
 		if s == nil {
 			continue
 		}
-		c := values.Cover(s.length, s.asked)
+		c := batches.Cover(s.length, s.asked)
 		if padding := int(max(s.total-s.length, 0)) + len(v.ranks); c.Often*c.Of <= padding {
 			if c.Of == 1 || c.Often == 0 {
 				v.covered++
@@ -58,14 +58,13 @@ func (v *verdict) share(n int) *share {
 			return nil
 		}
 		p := l.Passes[n]
-		a, o := v.c.Asked(p), p.DataLoader()
-		begin, ok := v.c.Begin(p)
-		if a == nil || a.Odd || !a.Kept() || !p.Exhausted || p.Blind || !ok {
+		a, o := v.requests.Of(p), p.DataLoader()
+		if !a.Indexed() || !a.Kept() || !p.Exhausted || p.Blind || p.Began == nil {
 			return nil
 		}
-		s.asked, s.epochs = append(s.asked, a), append(s.epochs, begin.SamplerEpoch)
+		s.asked, s.epochs = append(s.asked, a), append(s.epochs, p.Began.SamplerEpoch)
 		if len(s.refs) < shown {
-			s.refs = append(s.refs, ref(l, "pass", begin.Seq))
+			s.refs = append(s.refs, ref(l, "pass", p.Began.Seq))
 		}
 		s.length, s.total = max(s.length, a.Max+1), max(s.total, o.SamplerTotal)
 	}
@@ -75,7 +74,7 @@ func (v *verdict) share(n int) *share {
 
 // unlike is that the shares do not fit together because the ranks shuffle in
 // different ways; nil: why they do not is not seen.
-func (v *verdict) unlike(s *share, c values.Coverage) *cause {
+func (v *verdict) unlike(s *share, c batches.Coverage) *cause {
 	one := &cause{sure: v.sure()}
 	var by, what string
 	switch {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/evidence/batches"
 	"github.com/dptrace/dptrace/analyze/evidence/draws"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/redraw"
@@ -19,21 +20,22 @@ import (
 var Rule = detect.Rule{
 	ID:      "rng-duplicate-ranks",
 	Title:   "Ranks augment other samples with the same random numbers",
-	Sources: []collect.Any{draws.Source},
+	Sources: []collect.Any{draws.Source, batches.Requested},
 	Judge:   judge,
 }
 
 // comparison of one loader's ranks.
 type comparison struct {
 	*detect.Case
-	streams *draws.Streams
+	streams  *draws.Streams
+	requests batches.ByPass[batches.Requests]
 	redraw.Comparison
 	// Pairs of draws that agree although nothing is wrong, or not this.
 	sameSamples, undecided int
 }
 
 func judge(c *detect.Case) detect.Verdict {
-	k := &comparison{Case: c, streams: detect.Of(c, draws.Source)}
+	k := &comparison{Case: c, streams: detect.Of(c, draws.Source), requests: detect.Of(c, batches.Requested)}
 	k.Judge = k.certainty
 	together := false // two ranks that may be compared
 	for _, ranks := range replicas(c.Loaders) {
@@ -103,15 +105,15 @@ func (c *comparison) certainty(a, b *draws.Draws) finding.Certainty {
 		c.undecided++
 		return 0
 	}
-	samples := p.Order.Compare(&q.Order)
-	if samples == timeline.SamplesSame {
+	samples := c.requests.Of(p).Compare(c.requests.Of(q))
+	if samples == batches.Same {
 		c.sameSamples++
 	}
 	train := p.Role == timeline.Train && q.Role == timeline.Train
 	switch blind := p.Blind || q.Blind; {
-	case samples == timeline.SamplesSame:
+	case samples == batches.Same:
 		return finding.Note
-	case samples == timeline.SamplesUnknown && blind:
+	case samples == batches.Unknown && blind:
 		return finding.Note // they may be the same
 	case p.Role == timeline.Eval || q.Role == timeline.Eval:
 		return finding.Note

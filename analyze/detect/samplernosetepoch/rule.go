@@ -12,6 +12,7 @@ import (
 	"github.com/dptrace/dptrace/analyze/evidence/batches"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/orders"
+	"github.com/dptrace/dptrace/analyze/samplers"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/analyze/words"
 )
@@ -86,7 +87,7 @@ func find(list []*orders.Loader) (r replay) {
 // Loaders made anew for each pass may be over other data each time.
 func certainty(repeats []orders.Repeat) finding.Certainty {
 	for _, r := range repeats {
-		if r.All && r.SameData() && r.First.Promise == orders.Shuffles && r.First.Role == timeline.Train && r.Again.Role == timeline.Train {
+		if r.All && r.SameData() && r.First.Promise == samplers.Shuffles && r.First.Role == timeline.Train && r.Again.Role == timeline.Train {
 			return finding.Proven
 		}
 	}
@@ -96,7 +97,7 @@ func certainty(repeats []orders.Repeat) finding.Certainty {
 func (r *replay) finding(c *detect.Case) finding.Finding {
 	first := r.repeats[0].First
 	o := first.Object
-	class, sampler := orders.Class(o), orders.Sampler(o)
+	class, sampler := samplers.Class(o), samplers.Path(o)
 	f := finding.Finding{Certainty: r.certainty}
 	f.Title = fmt.Sprintf("%s: the epoch of %s stays %d%s",
 		orders.Passes(r.repeats, r.training), class, first.Epoch, orders.OnRanks(c.Loaders, r.ranks))
@@ -141,8 +142,8 @@ func excuse(r orders.Repeat) string {
 	if !r.SameData() {
 		ifs = append(ifs, "the DataLoader that is made anew for each pass has other data each time")
 	}
-	if r.First.Promise != orders.Shuffles {
-		ifs = append(ifs, orders.Class(r.First.Object)+" is meant to give one order, in which its epoch has no part")
+	if r.First.Promise != samplers.Shuffles {
+		ifs = append(ifs, samplers.Class(r.First.Object)+" is meant to give one order, in which its epoch has no part")
 	}
 	if r.First.Role != timeline.Train || r.Again.Role != timeline.Train {
 		ifs = append(ifs, "these passes do not train")

@@ -90,9 +90,9 @@ func (v *compared) others() (list []finding.Evidence) {
 // same tells what came of it: samples that did not change with the value.
 func (v *compared) same(s *stale) []finding.Evidence {
 	contents := detect.Of(v.Case, values.Source)
-	lists := [][]values.Sample{contents.Samples(v.Timeline, s.first)}
+	lists := [][]values.Sample{contents.Samples(s.first)}
 	for _, p := range s.passes {
-		lists = append(lists, contents.Samples(v.Timeline, p))
+		lists = append(lists, contents.Samples(p))
 	}
 	same, other := values.CompareByIndex(lists...)
 	if len(same) == 0 || len(other) > 0 {

@@ -3,9 +3,8 @@ package wronglen
 import (
 	"fmt"
 
-	"github.com/dptrace/dptrace/analyze/deliveries"
 	"github.com/dptrace/dptrace/analyze/detect"
-	"github.com/dptrace/dptrace/analyze/evidence/values"
+	"github.com/dptrace/dptrace/analyze/evidence/batches"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/analyze/words"
@@ -33,19 +32,21 @@ func counted(c *detect.Case) (worst *count, right int) {
 	if c.Loaders.Distinct(func(l *timeline.Loader) string { return c.Gap(l, tables) }) != "" {
 		return nil, 0
 	}
-	contents, fetched := detect.Of(c, values.Source), detect.Of(c, deliveries.Source).Fetches(c.Timeline)
+	fetched := detect.Of(c, batches.Fetched)
 	sums := map[int]int64{} // of all ranks, by number of the pass
 	for _, p := range c.Passes() {
 		sums[p.Number] += samples(p, fetched)
 	}
 	for _, p := range c.Passes() {
 		o := p.DataLoader()
-		end, ok := contents.End(p)
-		asked := max(end.LenAsked, o.LenAsked)
-		if !o.Iterable || asked <= 0 || !ok || !p.Exhausted || p.Blind {
+		if !o.Iterable || p.Ended == nil || !p.Exhausted || p.Blind {
 			continue
 		}
-		n := &count{pass: p, object: o, seq: end.Seq, got: samples(p, fetched), asked: asked}
+		asked := max(p.Ended.LenAsked, o.LenAsked)
+		if asked <= 0 {
+			continue
+		}
+		n := &count{pass: p, object: o, seq: p.Ended.Seq, got: samples(p, fetched), asked: asked}
 		if n.got == n.asked || sums[p.Number] == n.asked {
 			right++
 			continue
@@ -78,14 +79,12 @@ func (n *count) compare(sum int64, ranks int) {
 }
 
 // samples that were delivered in a pass that came to its end.
-func samples(p *timeline.Pass, fetched map[*timeline.WorkerPass]*deliveries.Fetched) (n int64) {
+func samples(p *timeline.Pass, fetched batches.ByWorker[batches.Fetches]) (n int64) {
 	if p.DataLoader().Batched == "no" {
 		return int64(p.Delivered)
 	}
 	for _, w := range p.Workers {
-		if f := fetched[w]; f != nil {
-			n += int64(f.Samples)
-		}
+		n += int64(fetched.Of(w).Samples)
 	}
 	return n
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/analyze/finding"
+	"github.com/dptrace/dptrace/analyze/samplers"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/analyze/words"
 	"github.com/dptrace/dptrace/traces"
@@ -94,7 +95,7 @@ func (l *lookup) sure(keys int) finding.Certainty {
 		return 0
 	case length >= 0 && l.Sample >= length: // the sampler asks for too much: the length is right
 		return 0
-	case length < 0 && !drawsBelow(l.given.Sampler):
+	case length < 0 && !samplers.AsksForAll(l.given):
 		return 0
 	case length < 0, l.Type == "KeyError" && keys < 2: // a number that is looked up may equal the index by chance
 		return finding.Likely

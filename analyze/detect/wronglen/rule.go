@@ -8,8 +8,8 @@ import (
 	"fmt"
 
 	"github.com/dptrace/dptrace/analyze/collect"
-	"github.com/dptrace/dptrace/analyze/deliveries"
 	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/evidence/batches"
 	"github.com/dptrace/dptrace/analyze/evidence/values"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/words"
@@ -20,7 +20,7 @@ var Rule = detect.Rule{
 	ID:      id,
 	DP:      "DP7",
 	Title:   "__len__ and __getitem__ disagree",
-	Sources: []collect.Any{failed, values.Source, deliveries.Source},
+	Sources: []collect.Any{failed, values.Source, batches.Requested, batches.Fetched},
 	Judge:   judge,
 }
 

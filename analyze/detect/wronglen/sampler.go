@@ -1,29 +1,19 @@
 package wronglen
 
 import (
-	"slices"
-
-	"github.com/dptrace/dptrace/analyze/evidence/values"
+	"github.com/dptrace/dptrace/analyze/evidence/batches"
+	"github.com/dptrace/dptrace/analyze/samplers"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
-
-// drawsBelow reports whether a sampler is one of torch's that asks for all indices
-// below the length of what it was made for, which as a rule is the loader's
-// dataset.
-func drawsBelow(sampler string) bool {
-	return slices.Contains([]string{"torch.utils.data.sampler.RandomSampler", "torch.utils.data.sampler.SequentialSampler",
-		"torch.utils.data.distributed.DistributedSampler"}, sampler)
-}
 
 // longest is the largest number that we reckon with: those of a trace may be any.
 const longest = 1 << 48
 
 // boundsOf the length of a dataset, by what a pass asked for: most -1 is not
 // known.
-func boundsOf(p *timeline.Pass, asked *values.Asked) (least, most int64) {
+func boundsOf(p *timeline.Pass, asked *batches.Requests) (least, most int64) {
 	o := p.DataLoader()
-	plain := o.BatchSampler == "" || o.BatchSampler == "torch.utils.data.sampler.BatchSampler"
-	if asked == nil || asked.Odd || p.Blind || !plain || !drawsBelow(o.Sampler) {
+	if !asked.Indexed() || p.Blind || !samplers.PlainBatches(o) || !samplers.AsksForAll(o) {
 		return 0, -1
 	}
 	least = min(asked.Max, longest) + 1

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/evidence/batches"
 	"github.com/dptrace/dptrace/analyze/evidence/values"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
@@ -41,7 +42,7 @@ type wrap struct {
 // wrapped compares samples of map-style datasets with one another: it is the rank
 // that shows most; nil: none can be compared, and why.
 func wrapped(c *detect.Case) (worst *wrap, unknown string) {
-	contents := detect.Of(c, values.Source)
+	contents, requests := detect.Of(c, values.Source), detect.Of(c, batches.Requested)
 	for _, l := range c.Loaders {
 		switch {
 		case l.Iterable():
@@ -51,8 +52,8 @@ func wrapped(c *detect.Case) (worst *wrap, unknown string) {
 			unknown = "the dataset is put together of others"
 		default:
 			w := &wrap{loader: l}
-			w.least, w.most = lengthOf(l, contents)
-			w.look(fixed(c.Timeline, l, contents))
+			w.least, w.most = lengthOf(l, contents, requests)
+			w.look(fixed(l, contents))
 			w.judge()
 			if worst == nil || cmp.Or(cmp.Compare(w.sure, worst.sure), cmp.Compare(w.compared, worst.compared)) > 0 {
 				worst = w
@@ -63,7 +64,7 @@ func wrapped(c *detect.Case) (worst *wrap, unknown string) {
 }
 
 // lengthOf a loader's dataset: the least and the most that it can be.
-func lengthOf(l *timeline.Loader, contents *values.Contents) (least, most int64) {
+func lengthOf(l *timeline.Loader, contents *values.Contents, requests batches.ByPass[batches.Requests]) (least, most int64) {
 	if n := l.First().Length; n >= 0 {
 		return n, n
 	}
@@ -72,7 +73,7 @@ func lengthOf(l *timeline.Loader, contents *values.Contents) (least, most int64)
 	}
 	most = -1
 	for _, p := range l.Passes {
-		from, to := boundsOf(p, contents.Asked(p))
+		from, to := boundsOf(p, requests.Of(p))
 		least = max(least, from)
 		if to >= 0 && (most < 0 || to < most) {
 			most = to
@@ -134,11 +135,11 @@ func (w *wrap) sureness() finding.Certainty {
 
 // fixed is one sample of each index whose content is known, is known as a whole,
 // and was the same in all passes.
-func fixed(t *timeline.Timeline, l *timeline.Loader, contents *values.Contents) (samples []*values.Sample) {
+func fixed(l *timeline.Loader, contents *values.Contents) (samples []*values.Sample) {
 	byIndex := map[int64]*values.Sample{}
 	changes := map[int64]bool{}
 	for _, p := range l.Passes {
-		list := contents.Samples(t, p)
+		list := contents.Samples(p)
 		for i := range list {
 			s := &list[i]
 			switch first := byIndex[s.Index]; {

@@ -2,7 +2,11 @@
 // everywhere, so that what is left can still be compared.
 package bounded
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/dptrace/dptrace/analyze/hash"
+)
 
 // Rows is rows of which no more than a limit are kept: those whose hash is below
 // 2^64/2^k. The hash is of a number that makes a sample the same one everywhere,
@@ -22,7 +26,7 @@ func New[T any](limit int, number func(*T) uint64) Rows[T] {
 }
 
 // Takes reports whether a row of this number is kept.
-func (r *Rows[T]) Takes(number uint64) bool { return Low(number, r.halved) }
+func (r *Rows[T]) Takes(number uint64) bool { return hash.Low(number, r.halved) }
 
 // Add a row that is taken.
 func (r *Rows[T]) Add(row T) {
@@ -50,7 +54,7 @@ func (r *Rows[T]) Merge(o *Rows[T]) {
 
 func (r *Rows[T]) thin(halved uint) {
 	r.halved = halved
-	r.list = slices.DeleteFunc(r.list, func(row T) bool { return !Low(r.number(&row), halved) })
+	r.list = slices.DeleteFunc(r.list, func(row T) bool { return !hash.Low(r.number(&row), halved) })
 }
 
 // All is the rows that are kept.
@@ -65,16 +69,3 @@ func (r *Rows[T]) Release() []T {
 
 // Halved is how often one half of all numbers was left out.
 func (r *Rows[T]) Halved() uint { return r.halved }
-
-// Low reports whether a number is among those that are kept when one half was left
-// out so many times.
-// After 64 times one number is left, after 65 none.
-func Low(number uint64, halved uint) bool { return halved <= 64 && Mix(number)>>(64-halved) == 0 }
-
-// Mix is the finalizer of splitmix64.
-func Mix(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
-}

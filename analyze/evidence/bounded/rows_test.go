@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/dptrace/dptrace/analyze/hash"
 )
 
 func number(n *uint64) uint64 { return *n }
@@ -48,8 +50,8 @@ func TestGrouping(t *testing.T) {
 func TestOneNumber(t *testing.T) {
 	always := uint64(0)
 	always -= 0x9e3779b97f4a7c15
-	if Mix(always) != 0 {
-		t.Fatalf("%x is mixed to %x", always, Mix(always))
+	if hash.Mix(always) != 0 {
+		t.Fatalf("%x is mixed to %x", always, hash.Mix(always))
 	}
 	for _, n := range []uint64{0, 1, 12345, always} {
 		rows := New(100, number)

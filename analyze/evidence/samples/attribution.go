@@ -40,15 +40,39 @@ func (l *Ledger) Build(e *collect.Evidence) *Attribution {
 		same: map[datasetKey]sameness{}, sure: map[*timeline.Process]*surety{}, fixed: map[*timeline.Loader]bool{}}
 	j.number(l.passes(t))
 	j.read(t)
-	j.identify(t)
-	j.name()
+	scopes := j.scopes()
+	j.identify(t, scopes)
+	j.name(scopes)
+	j.index()
+	return j
+}
+
+// index the sorted entries by loader, and how far each dataset was asked for.
+func (j *Attribution) index() {
+	all := map[int]int{} // entries of each loader
+	for _, p := range j.Passes {
+		all[p.Loader.ID] += p.Samples
+	}
+	at := map[int]*[]uint32{}
+	for loader, n := range all {
+		list := make([]uint32, 0, n)
+		at[loader] = &list
+	}
+	ofPass := make([]*[]uint32, len(j.Passes))
+	for i, p := range j.Passes {
+		ofPass[i] = at[p.Loader.ID]
+	}
 	for i := range j.entries {
 		e := &j.entries[i]
-		loader, dataset := j.Passes[e.stream].Loader.ID, int(e.id>>indexBits)
-		j.of[loader] = append(j.of[loader], uint32(i))
-		j.ends[dataset] = max(j.ends[dataset], int64(e.id&indexMask)+1)
+		list := ofPass[e.stream]
+		*list = append(*list, uint32(i))
+		if dataset := e.id >> indexBits; i+1 == len(j.entries) || j.entries[i+1].id>>indexBits != dataset {
+			j.ends[int(dataset)] = int64(e.id&indexMask) + 1
+		}
 	}
-	return j
+	for loader, list := range at {
+		j.of[loader] = *list
+	}
 }
 
 // Gap says what was not seen of a loader although no row is lost: workers that
@@ -128,32 +152,71 @@ func delivered(p *timeline.Pass, batch uint32) bool {
 	return p.Exhausted || int(batch) < p.Delivered-ahead
 }
 
+// scope is where an id as recorded means one dataset: a pass, and a number.
+type scope struct {
+	pass    uint32
+	dataset uint64
+}
+
+func (e *entry) scope() scope { return scope{e.stream, e.id >> indexBits} }
+
+// scopes of all entries, and the datasets that they mean.
+func (j *Attribution) scopes() map[scope]datasetKey {
+	of := map[scope]datasetKey{}
+	var last scope
+	for i := range j.entries {
+		s := j.entries[i].scope()
+		if s == last && i > 0 { // most are
+			continue
+		}
+		last = s
+		if _, ok := of[s]; !ok {
+			of[s] = j.dataset(s)
+		}
+	}
+	return of
+}
+
 // name gives the entries the ids that are the same in all processes, and sorts
 // them.
-func (j *Attribution) name() {
-	numbers := map[datasetKey]uint64{}
+func (j *Attribution) name(scopes map[scope]datasetKey) {
+	roots := map[scope]datasetKey{}
+	var all []datasetKey
+	for s, root := range scopes {
+		if same, ok := j.same[root]; ok {
+			root = same.root
+		}
+		roots[s] = root
+		all = append(all, root)
+	}
+	slices.SortFunc(all, compareDatasets)
+	all = slices.Compact(all)
+	numbers := map[scope]uint64{}
+	for s, root := range roots {
+		n, _ := slices.BinarySearchFunc(all, root, compareDatasets)
+		numbers[s] = uint64(n)
+	}
+	var last scope
+	var n uint64
 	for i := range j.entries {
 		e := &j.entries[i]
-		root := j.dataset(e)
-		if s, ok := j.same[root]; ok {
-			root = s.root
-		}
-		n, ok := numbers[root]
-		if !ok {
-			n = uint64(len(numbers))
-			numbers[root] = n
+		if s := e.scope(); s != last || i == 0 {
+			last, n = s, numbers[s]
 		}
 		e.id = n<<indexBits | e.id&indexMask
 	}
-	slices.SortFunc(j.entries, func(a, b entry) int {
-		return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.index, b.index), cmp.Compare(a.stream, b.stream), cmp.Compare(a.batch, b.batch))
-	})
+	sortEntries(j.entries)
 }
 
-// dataset of an entry whose id is still as recorded.
-func (j *Attribution) dataset(e *entry) datasetKey {
-	p := j.Passes[e.stream]
-	n := uint32(e.id >> indexBits)
+func compareDatasets(a, b datasetKey) int {
+	x, y := a.process, b.process
+	return cmp.Or(cmp.Compare(x.Part.Name, y.Part.Name), cmp.Compare(x.Proc, y.Proc), cmp.Compare(a.number, b.number))
+}
+
+// dataset that the ids of a scope are of.
+func (j *Attribution) dataset(s scope) datasetKey {
+	p := j.Passes[s.pass]
+	n := uint32(s.dataset)
 	if n == 0 {
 		n = p.Object.DatasetID
 	}

@@ -42,8 +42,8 @@ type surety struct {
 
 // identify finds, for each loader on several ranks, which of the ranks' datasets
 // are one: the first rank's is what those of the others are compared with.
-func (j *Attribution) identify(t *timeline.Timeline) {
-	used := j.used()
+func (j *Attribution) identify(t *timeline.Timeline, scopes map[scope]datasetKey) {
+	used := j.used(scopes)
 	seen := j.observe()
 	taken := map[*timeline.Process]map[datasetKey]bool{}
 	for _, ranks := range t.ByLoader() {
@@ -99,21 +99,15 @@ func (j *Attribution) join(to, k datasetKey, first, l *timeline.Loader, seen map
 }
 
 // used is the datasets that each loader's samples come from, by number.
-func (j *Attribution) used() map[*timeline.Loader][]datasetKey {
-	of := map[*timeline.Loader]map[datasetKey]bool{}
-	for i := range j.entries {
-		l := j.Passes[j.entries[i].stream].Loader
-		if of[l] == nil {
-			of[l] = map[datasetKey]bool{}
-		}
-		of[l][j.dataset(&j.entries[i])] = true
-	}
+func (j *Attribution) used(scopes map[scope]datasetKey) map[*timeline.Loader][]datasetKey {
 	used := map[*timeline.Loader][]datasetKey{}
-	for l, keys := range of {
-		for k := range keys {
-			used[l] = append(used[l], k)
-		}
-		slices.SortFunc(used[l], func(a, b datasetKey) int { return cmp.Compare(a.number, b.number) })
+	for s, k := range scopes {
+		l := j.Passes[s.pass].Loader
+		used[l] = append(used[l], k)
+	}
+	for l, keys := range used {
+		slices.SortFunc(keys, func(a, b datasetKey) int { return cmp.Compare(a.number, b.number) })
+		used[l] = slices.Compact(keys)
 	}
 	return used
 }
@@ -195,14 +189,14 @@ type observed struct {
 func (j *Attribution) observe() map[datasetKey]*observed {
 	seen, drew := map[datasetKey]*observed{}, map[*timeline.Process]bool{}
 	for w, r := range j.reads {
-		l, made := w.Pass.Loader, w.Pass.DataLoader()
+		l, loader := w.Pass.Loader, w.Pass.DataLoader()
 		part := j.ledger.parts[l.Process.Part]
 		drew[l.Process] = drew[l.Process] || w.Process != nil && part.drew[w.Process.Proc]
-		within := part.within[object{l.Process.Proc, made.Loader}]
+		within := part.within[object{l.Process.Proc, loader.Loader}]
 		for i := range r.digests {
 			d := &r.digests[i]
-			k, index := datasetKey{l.Process, made.DatasetID}, d.index
-			if made.DatasetID == 0 {
+			k, index := datasetKey{l.Process, loader.DatasetID}, d.index
+			if loader.DatasetID == 0 {
 				id, ok := within[index]
 				if !ok {
 					continue

@@ -4,9 +4,13 @@
 package samples
 
 import (
+	"sync"
+	"sync/atomic"
+
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/evidence/bounded"
 	"github.com/dptrace/dptrace/analyze/evidence/digests"
+	"github.com/dptrace/dptrace/analyze/hash"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
 )
@@ -16,6 +20,7 @@ var Source = &collect.Source[*Attribution]{
 	Name:   "samples",
 	Tables: []string{"dataset", "attribute", "opened", "batch_put", "batch_fetch", "digest", "rng_slot", "rng_state"},
 	Proof:  []string{"dataset", "batch_put", "batch_fetch", "digest"},
+	Shared: true, // by number: each reader would keep as many entries
 	Uses:   []collect.Any{timeline.Source},
 	New:    func() collect.Collector[*Attribution] { return newLedger(mostEntries, mostDigests) },
 }
@@ -27,15 +32,18 @@ const (
 	mostDigests = 1_000_000
 )
 
-// Ledger is the collector of Source.
+// Ledger is the collector of Source, of all who read parts side by side. What a
+// part says by itself is only touched by who reads that part.
 type Ledger struct {
+	mu      sync.Mutex // of all but zeros, while rows come in
 	parts   map[*traces.Part]*part
 	numbers map[stream]uint32 // of streams
 	streams []stream
 	entries bounded.Rows[entry]
 	digests bounded.Rows[digest]
 
-	last uint32 // the stream of the row before
+	last  uint32        // the stream of the row before
+	zeros atomic.Uint32 // entries.Halved(), or less: most samples are left out without the lock
 }
 
 // stream is what came through one worker in one pass, as recorded. Loader and
@@ -97,8 +105,9 @@ func (l *Ledger) Add(b traces.Batch) {
 	p := l.part(b.Part)
 	switch rows := b.Rows.(type) {
 	case []traces.BatchPut:
+		var taken []entry
 		for i := range rows {
-			l.put(p, &rows[i])
+			taken = l.put(p, &rows[i], taken[:0])
 		}
 	case []traces.Digest:
 		for i := range rows {
@@ -110,6 +119,8 @@ func (l *Ledger) Add(b traces.Batch) {
 }
 
 func (l *Ledger) part(of *traces.Part) *part {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	p := l.parts[of]
 	if p == nil {
 		p = newPart(of)
@@ -133,15 +144,16 @@ func (l *Ledger) number(s stream) uint32 {
 	return n
 }
 
-func (l *Ledger) put(p *part, r *traces.BatchPut) {
+// put takes a row; taken is room for those of its samples that may be kept.
+func (l *Ledger) put(p *part, r *traces.BatchPut, taken []entry) []entry {
 	if len(r.Indices) == 0 {
-		return
+		return taken
 	}
 	named := len(r.IDs) == len(r.Indices)
 	if named {
 		p.name(r)
 	}
-	e := entry{stream: l.number(stream{p.of, r.Proc, r.Loader, r.Pass, asked}), batch: r.Batch}
+	e, zeros := entry{batch: r.Batch}, uint(l.zeros.Load())
 	for i, index := range r.Indices {
 		id := index
 		if named {
@@ -151,13 +163,31 @@ func (l *Ledger) put(p *part, r *traces.BatchPut) {
 			continue
 		}
 		e.id, e.index = uint64(id), uint32(index)
+		if hash.Low(e.number(), zeros) {
+			taken = append(taken, e)
+		}
+	}
+	l.keep(stream{p.of, r.Proc, r.Loader, r.Pass, asked}, taken)
+	return taken
+}
+
+// keep entries of one stream, but for those that are left out by now.
+func (l *Ledger) keep(s stream, taken []entry) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := l.number(s)
+	for _, e := range taken {
 		if l.entries.Takes(e.number()) {
+			e.stream = n
 			l.entries.Add(e)
 		}
 	}
+	l.zeros.Store(uint32(l.entries.Halved()))
 }
 
 func (l *Ledger) digest(p *part, r *traces.Digest) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	s := stream{p.of, r.Proc, r.Loader, r.Pass, r.Worker}
 	d := digest{stream: l.number(s), batch: r.Batch}
 	some := false
@@ -192,4 +222,5 @@ func (l *Ledger) Merge(other collect.Collector[*Attribution]) {
 	}
 	l.entries.Merge(&o.entries)
 	l.digests.Merge(&o.digests)
+	l.zeros.Store(uint32(l.entries.Halved()))
 }

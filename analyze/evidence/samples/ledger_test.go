@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/dptrace/dptrace/analyze/evidence/digests"
@@ -36,7 +37,8 @@ func plainOf(l *Ledger) (all []plain) {
 
 // TestMerge: what is kept depends neither on which accumulators took which
 // parts, nor on the order and the grouping in which these were merged, nor on
-// how much each of them had to leave out.
+// how much each of them had to leave out; nor on whether one took them all at
+// the same time.
 func TestMerge(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, limit := range []int{100, 777, 5000, 1 << 20} {
@@ -64,6 +66,18 @@ func TestMerge(t *testing.T) {
 		want := plainOf(once)
 		if len(once.entries.All()) > limit || (limit == 1<<20) != (once.entries.Halved() == 0) {
 			t.Fatalf("limit %d: %d entries, k = %d", limit, len(once.entries.All()), once.entries.Halved())
+		}
+		shared := newLedger(limit, limit)
+		var wg sync.WaitGroup
+		for _, part := range parts {
+			wg.Go(func() {
+				for _, b := range rows[part] {
+					shared.Add(b)
+				}
+			})
+		}
+		if wg.Wait(); shared.entries.Halved() != once.entries.Halved() || !slices.Equal(plainOf(shared), want) {
+			t.Fatalf("limit %d, side by side: %d rows and k = %d; want %d and %d", limit, len(plainOf(shared)), shared.entries.Halved(), len(want), once.entries.Halved())
 		}
 		for range 20 {
 			var ledgers []*Ledger

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/dptrace/dptrace/analyze/evidence/bounded"
+	"github.com/dptrace/dptrace/analyze/hash"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
@@ -143,7 +143,7 @@ func (c *counting) sample(origin Origin, given []Given) {
 		}
 		if n := len(l.indices); n == 0 || l.indices[n-1] != g.At {
 			l.indices = append(l.indices, g.At)
-			if l.first.Object.DatasetID == 0 && bounded.Low(uint64(g.At), c.halved) {
+			if l.first.Object.DatasetID == 0 && hash.Low(uint64(g.At), c.halved) {
 				l.places[g.At] = origin
 			}
 		}

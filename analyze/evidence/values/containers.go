@@ -13,9 +13,9 @@ const mostContainers = 16000
 
 // hold keeps a row about something that hangs on a dataset. What persistent
 // workers hold is the evidence of attributes.
-func (p *part) hold(r *traces.Attribute) {
-	if r.When == "rank" && len(p.containers[r.Proc]) < mostContainers {
-		p.containers[r.Proc] = append(p.containers[r.Proc], *r)
+func (c *collector) hold(p process, r *traces.Attribute) {
+	if r.When == "rank" && len(c.containers[p]) < mostContainers {
+		c.containers[p] = append(c.containers[p], *r)
 	}
 }
 
@@ -23,11 +23,10 @@ func (p *part) hold(r *traces.Attribute) {
 // the rows were written for the first loader that has this dataset. None, if it
 // is put together of others.
 func (c *Contents) Containers(l *timeline.Loader) (list []traces.Attribute) {
-	p := c.parts[l.Process.Part]
-	if p == nil || l.First().DatasetID == 0 {
+	if l.First().DatasetID == 0 {
 		return nil
 	}
-	for _, r := range p.containers[l.Process.Proc] {
+	for _, r := range c.containers[process{l.Process.Part, l.Process.Proc}] {
 		if r.Dataset == l.First().DatasetID && r.Items > 0 {
 			list = append(list, r)
 		}
