@@ -192,7 +192,7 @@ func TestOften(t *testing.T) {
 		have[name] = slices.ContainsFunc(cases, func(c tierCase) bool { return c.often })
 	}
 	for _, want := range []string{"programs", "legitimate", "death", "memory", "ranks", "spawn", "forkserver",
-		"a printed fix", "an order that the fix keeps", "a program that fails", "proven", "likely", "clean", "cannot-tell"} {
+		"a printed fix", "an order that the fix keeps", "a program that fails", "proven", "likely", "clean", "cannot-tell", "not-applicable"} {
 		if !have[want] {
 			t.Errorf("of the cases that are run often none is for: %s", want)
 		}

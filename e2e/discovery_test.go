@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -45,8 +46,12 @@ func TestDiscovery(t *testing.T) {
 	}
 	for _, e := range expected {
 		for _, rule := range []string{"rng-duplicate-workers", "rng-duplicate-epochs"} {
-			if !r.names(rule, "main.py:"+strconv.Itoa(e.Line), e.Name) {
+			at := "main.py:" + strconv.Itoa(e.Line)
+			if !r.names(rule, at, e.Name) {
 				t.Errorf("line %d: %s does not name %s: %s", e.Line, rule, e.Name, e.Shape)
+			}
+			if !r.found(rule, at) {
+				t.Errorf("line %d: %s found something, and no check of the line's loader says so: %+v", e.Line, rule, r.Checks)
 			}
 		}
 	}
@@ -55,6 +60,13 @@ func TestDiscovery(t *testing.T) {
 			t.Log(f.Rule, f.Certainty, f.Loader.At, f.Title)
 		}
 	}
+}
+
+// found reports whether a rule has found something at the loader of a line, and its role is known.
+func (r report) found(rule, at string) bool {
+	return slices.ContainsFunc(r.Checks, func(c checked) bool {
+		return c.Rule == rule && strings.HasSuffix(c.At, at) && c.Role == "train" && c.Status == "found"
+	})
 }
 
 // names says whether a proven finding about the loader of a line names a generator.

@@ -20,13 +20,8 @@ type report struct {
 		}
 		Evidence []struct{ Text string }
 	}
-	Checks []struct {
-		Rule   string
-		Loader int
-		Status string
-		Reason string
-	}
-	Lost []struct {
+	Checks []checked
+	Lost   []struct {
 		Source, Table, Reason string
 		Count                 int64
 	}
@@ -51,6 +46,15 @@ type report struct {
 		Cmdline, Exe, Reason string
 		Torch                bool
 	}
+}
+
+// checked is what came of a rule at one loader.
+type checked struct {
+	Rule     string
+	Loader   int
+	At, Role string
+	Status   string
+	Reason   string
 }
 
 // record runs a command under dptrace and returns what it did and what the report says.

@@ -1,7 +1,7 @@
 """Rows of the data that are equal: rare samples copied by hand, blank pages, paddings, a class with one icon for all, a calendar."""
 # e2e map
 #   run: often
-#   check: shard-duplicate-workers clean
+#   check: shard-duplicate-workers not-applicable
 # e2e stream
 # e2e blank
 # e2e calendar

@@ -1,11 +1,15 @@
 package cow_test
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/dptrace/dptrace/probes/probetest"
 	"github.com/dptrace/dptrace/traces"
@@ -62,8 +66,45 @@ for _ in range(int(sys.argv[3])):
     if what == 'parent':
         for i in range(PAGES):
             m[i * 4096] = 3
-time.sleep(0.6)  # the mappings of a process are read while it is there
+while not os.path.exists(sys.argv[4]):  # the mappings of a process are read while it is there
+    time.sleep(0.01)
 `
+
+// record records children; they are told apart by what the target has mapped, so
+// it lives until the final counts of all are in the trace, or do not come.
+func record(t *testing.T, what string, pages, workers int) (*traces.Run, int) {
+	t.Helper()
+	python, dir := probetest.Python(t), t.TempDir()
+	trace, goOn := filepath.Join(dir, "t.dptrace"), filepath.Join(dir, "go-on")
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for told(trace) < workers && ctx.Err() == nil {
+			time.Sleep(100 * time.Millisecond)
+		}
+		if err := os.WriteFile(goOn, nil, 0o600); err != nil {
+			t.Error(err)
+		}
+	})
+	defer wait.Wait()
+	defer cancel()
+	return probetest.KernelTo(t, trace, python, probetest.Script(t, children), what, strconv.Itoa(pages), strconv.Itoa(workers), goOn)
+}
+
+// told is how many processes have final rows in a trace that is being written.
+func told(trace string) int {
+	run, err := traces.Open(trace)
+	if err != nil {
+		return 0 // there is none yet
+	}
+	final := map[uint32]bool{}
+	for _, c := range traces.Rows[traces.Cow](run) {
+		if c.Final {
+			final[c.Proc] = true
+		}
+	}
+	return len(final)
+}
 
 // counted is the pages of final rows, by mapping, of all processes but the target.
 func counted(t *testing.T, run *traces.Run) (children, target map[string]uint64) {
@@ -87,14 +128,12 @@ func TestCounts(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skipf("SKIPPED %s: page faults have no tracepoint on %s", t.Name(), runtime.GOARCH)
 	}
-	python := probetest.Python(t)
-	script := probetest.Script(t, children)
 	const pages, workers = 4000, 3
 	for _, tc := range []struct{ what, in string }{
 		{"user", "anon user"}, {"kernel", "anon kernel"}, {"grandchild", "parent"}, {"fresh", ""}, {"readfirst", "new"}, {"parent", ""},
 	} {
 		t.Run(tc.what, func(t *testing.T) {
-			run, code := probetest.Kernel(t, python, script, tc.what, strconv.Itoa(pages), strconv.Itoa(workers))
+			run, code := record(t, tc.what, pages, workers)
 			if code != 0 {
 				t.Fatalf("exit code %d", code)
 			}
@@ -135,14 +174,13 @@ func TestStorm(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skipf("SKIPPED %s: page faults have no tracepoint on %s", t.Name(), runtime.GOARCH)
 	}
-	python := probetest.Python(t)
 	workers, pages := 12, 20000
 	if text := os.Getenv(stormVariable); text != "" {
 		if _, err := fmt.Sscanf(text, "%dx%d", &workers, &pages); err != nil {
 			t.Fatal(err)
 		}
 	}
-	run, _ := probetest.Kernel(t, python, probetest.Script(t, children), "user", strconv.Itoa(pages), strconv.Itoa(workers))
+	run, _ := record(t, "user", pages, workers)
 	for _, l := range probetest.Rows[traces.Lost](t, run) {
 		t.Errorf("lost: %+v", l)
 	}

@@ -54,8 +54,13 @@ func NeedKernel(t testing.TB) {
 // Kernel records a command in the kernel tier and returns its trace and exit code.
 func Kernel(t testing.TB, command ...string) (*traces.Run, int) {
 	t.Helper()
+	return KernelTo(t, filepath.Join(t.TempDir(), "t.dptrace"), command...)
+}
+
+// KernelTo is Kernel that says where the trace shall be.
+func KernelTo(t testing.TB, dir string, command ...string) (*traces.Run, int) {
+	t.Helper()
 	NeedKernel(t)
-	dir := filepath.Join(t.TempDir(), "t.dptrace")
 	var stderr strings.Builder
 	code, err := recorder.Run(context.Background(), recorder.Options{Command: command, Output: dir,
 		Tier: recorder.TierKernel, Stderr: &stderr, Quiet: true})

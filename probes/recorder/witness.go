@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/dptrace/dptrace/probes/procfs"
 )
 
 // WitnessCommand is the hidden command of the witness.
@@ -21,13 +23,29 @@ import (
 // receives too was sent to all.
 const WitnessCommand = "__witness"
 
-// testimony is how long a signal to all may take to arrive at the witness.
-const testimony = 200 * time.Millisecond
+const (
+	// testimony is how long after a signal to us the same signal may be sent to
+	// all. Then the witness is asked, for it may be as busy as the machine is:
+	// what was sent to it before is told before it answers.
+	testimony = 200 * time.Millisecond
+	// silence ends the waiting for an answer: the witness may have been stopped.
+	silence = 10 * time.Second
+)
+
+const (
+	// nothing is the witness's answer: there is no signal more.
+	nothing = syscall.Signal(0)
+	// fence is what it sends to itself when it is asked. Of signals that have
+	// been handled os/signal gives the one of the lowest number first, and this
+	// one is above all that are forwarded.
+	fence = unix.SIGPWR
+)
 
 type witness struct {
 	pid   int
-	stdin int                   // it ends when this is closed, so also when we die
+	stdin int                   // a byte asks; it ends when this is closed, so also when we die
 	seen  <-chan syscall.Signal // closed when it has ended
+	owed  int                   // answers
 }
 
 // callWitness starts a witness. Without one every signal but Ctrl-C's is
@@ -72,8 +90,8 @@ func callWitness() (*witness, error) {
 
 // saw reports whether the witness received s as well.
 func (w *witness) saw(s syscall.Signal) bool {
-	timeout := time.After(testimony)
-	for {
+	ask, giveUp := time.After(testimony), time.After(testimony+silence)
+	for asked := false; ; {
 		select {
 		case got, ok := <-w.seen:
 			if !ok {
@@ -82,7 +100,17 @@ func (w *witness) saw(s syscall.Signal) bool {
 			if got == s {
 				return true
 			}
-		case <-timeout:
+			if got == nothing {
+				if w.owed--; asked && w.owed == 0 {
+					return false
+				}
+			}
+		case <-ask:
+			if _, err := unix.Write(w.stdin, []byte{0}); err != nil {
+				return false
+			}
+			asked, w.owed = true, w.owed+1
+		case <-giveUp:
 			return false
 		}
 	}
@@ -96,18 +124,24 @@ func (w *witness) dismiss() {
 }
 
 // Witness is the witness's side: it writes the number of each signal, one byte,
-// until its stdin ends.
+// and for each byte that it reads a zero, until its stdin ends.
 func Witness(signals []string) error {
 	c := make(chan os.Signal, 64)
+	var held uint64 // bits as in /proc
 	for _, text := range signals {
 		n, err := strconv.Atoi(text)
 		if err != nil {
 			return err
 		}
 		signal.Notify(c, syscall.Signal(n))
+		held |= 1 << (n - 1)
 	}
+	signal.Notify(c, fence)
 	go func() {
 		for s := range c {
+			if s == fence {
+				s = nothing
+			}
 			_, _ = unix.Write(1, []byte{byte(s.(syscall.Signal))})
 		}
 	}()
@@ -116,5 +150,52 @@ func Witness(signals []string) error {
 		if n, err := readFull(0, b[:]); n == 0 || err != nil {
 			return nil
 		}
+		if err := handled(held); err != nil {
+			return fmt.Errorf("witness: %w", err)
+		}
+		if err := unix.Kill(os.Getpid(), fence); err != nil {
+			return fmt.Errorf("witness: %w", err)
+		}
+	}
+}
+
+// handled returns when the handlers of all signals that were sent to us have run.
+// Each may be on a thread of its own that has no turn yet: first none must wait
+// for a thread, then each thread gets a signal that it takes when it has returned
+// from the handler that it may be in. The runtime sends that one to its threads
+// itself and ignores those that come unasked.
+func handled(signals uint64) error {
+	const passes = unix.SIGURG
+	if err := noLonger(os.Getpid(), "ShdPnd", signals); err != nil {
+		return err
+	}
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return err
+	}
+	for _, thread := range threads {
+		id, err := strconv.Atoi(thread.Name())
+		if err != nil {
+			return err
+		}
+		if unix.Tgkill(os.Getpid(), id, passes) == nil {
+			_ = noLonger(id, "SigPnd", 1<<(passes-1)) // a thread that has ended is in no handler
+		}
+	}
+	return nil
+}
+
+// noLonger waits until no signal of a set is in one that the kernel shows of a process or thread.
+func noLonger(id int, field string, signals uint64) error {
+	for {
+		status, err := procfs.Read(int32(id), "status")
+		if err != nil {
+			return err
+		}
+		bits, err := strconv.ParseUint(procfs.Field(status, field), 16, 64)
+		if err != nil || bits&signals == 0 {
+			return err
+		}
+		time.Sleep(time.Millisecond)
 	}
 }

@@ -21,6 +21,9 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
+# DataLoader waits 5 s for a worker that it has asked to end, and then kills it: a busy machine's may need longer.
+torch.utils.data._utils.MP_STATUS_CHECK_INTERVAL = 100
+
 class Noise(Dataset):
     def __init__(self, n=24):
         self.n, self.rng = n, np.random.default_rng(3)
@@ -86,8 +89,9 @@ class HookTest(unittest.TestCase):
             f.write(textwrap.dedent(text))
         return path
 
-    def run_program(self, text, hooked=True, flags=(), path=(), env=None, prelude=PRELUDE, limit=120, before=None):
-        """(exit code, stdout, stderr) of a program; path: folders for PYTHONPATH after the hook's."""
+    def run_program(self, text, hooked=True, flags=(), path=(), env=None, prelude=PRELUDE, limit=600, before=None):
+        """(exit code, stdout, stderr) of a program; path: folders for PYTHONPATH after the hook's. limit: seconds after which
+        a program hangs, however busy the machine is; it judges nothing."""
         main = self.write("main.py", prelude + "\n" + textwrap.dedent(text))
         environment = dict(os.environ, OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1", **(env or {}))
         old = environment.get("PYTHONPATH", "").split(os.pathsep) if environment.get("PYTHONPATH") else []
@@ -98,7 +102,7 @@ class HookTest(unittest.TestCase):
         for last in [False, False, True] if OLD else [True]:
             try:
                 p = subprocess.run([sys.executable] + list(flags) + [main], cwd=self.work, env=environment, stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=limit if last else limit / 4, preexec_fn=before)
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=limit if last else limit / 10, preexec_fn=before)
                 return p.returncode, p.stdout.decode(), p.stderr.decode()
             except subprocess.TimeoutExpired:
                 if last:

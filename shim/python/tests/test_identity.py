@@ -345,7 +345,7 @@ def launch(world):
 @unittest.skipIf(TORCH == (0, 0), "no torch")
 class Groups(HookTest):
     def told(self, program, world=2):
-        code, out, err = self.run_program(DATA + RANKS + program + "\nif __name__ == '__main__':\n    launch(%d)\n" % world, limit=240)
+        code, out, err = self.run_program(DATA + RANKS + program + "\nif __name__ == '__main__':\n    launch(%d)\n" % world)
         self.assertEqual(code, 0, err)
         self.assert_no_errors()
         ranks = {}
