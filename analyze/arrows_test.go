@@ -14,7 +14,8 @@ import (
 // layers of this folder, the lowest first. A package imports only packages of
 // lower layers: arrows point one way. A new package has a place here.
 var layers = [][]string{
-	{"collect", "finding", "words", "hash", "rng", "samplers", "evidence/digests", "evidence/bounded"},
+	{"collect", "finding", "words", "hash", "rng", "samplers"},
+	{"evidence/digests", "evidence/bounded"},
 	{"timeline"},
 	{"evidence/*"},
 	{"account", "accept", "orders", "reseed"},
