@@ -43,7 +43,6 @@ func FuzzRows(f *testing.F) {
 		result := mutated(t, all, fixture, seed, changes, how)
 		written(t, result)
 		runtime.ReadMemStats(&after)
-		}
 		if took := after.TotalAlloc - before.TotalAlloc; took > mostTaken {
 			t.Errorf("takes %d MB", took>>20)
 		}
