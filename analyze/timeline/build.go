@@ -106,6 +106,7 @@ func (t *Timeline) loaders(pr *procRows, p *Process) {
 				Iterable: true} // the kind with more excuses
 		}
 		l := p.loader(object)
+		l.Lost = l.Lost || objects[n] == nil
 		mine := passes[n]
 		slices.SortStableFunc(mine, func(a, b *passRows) int { return cmp.Compare(a.key.pass, b.key.pass) })
 		for _, ps := range mine {

@@ -69,6 +69,7 @@ type Loader struct {
 	Passes  []*Pass
 	Role    Role
 	Lives   []*WorkerProcess // its worker processes, in the order of their starts
+	Lost    bool             // the row that says how it was made: what Objects has is no more than a guess
 }
 
 // Rank of the loader's process; -1 unknown.
