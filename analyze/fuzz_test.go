@@ -19,6 +19,7 @@ import (
 	"github.com/dptrace/dptrace/analyze"
 	"github.com/dptrace/dptrace/analyze/collect"
 	. "github.com/dptrace/dptrace/analyze/detect/detecttest"
+	"github.com/dptrace/dptrace/analyze/evidence/draws"
 	"github.com/dptrace/dptrace/analyze/export"
 	"github.com/dptrace/dptrace/analyze/report"
 	"github.com/dptrace/dptrace/traces"
@@ -30,6 +31,9 @@ import (
 // on without end, take memory beyond bound, or let a control character through.
 func FuzzRows(f *testing.F) {
 	all := fixtures(f)
+	whole := draws.Source.New // whose budget is 15 seconds, and several times that in a binary that is instrumented
+	draws.Source.New = func() collect.Collector[*draws.Streams] { return draws.New(100_000) }
+	f.Cleanup(func() { draws.Source.New = whole })
 	for i := range all {
 		f.Add(uint(i), uint64(i), uint(3), uint(i%hows))
 		f.Add(uint(i), uint64(1000+i), uint(60), uint(0))
