@@ -248,8 +248,8 @@ func sampled(r *Run) {
 			dealt.Pass(Train, list(60, 0)[20*rank:20*rank+20])
 			stream.Stream(Train, list(24, 0), list(24, 0))
 		}
-		r.Add(p.Proc, traces.Attribute{When: "rank", Worker: -1, Dataset: 3, Path: "dataset.files", Class: "builtins.list", Items: 60, Whole: true,
-			Ordered: []byte{byte(rank)}, Unordered: []byte("all")})
+		r.Add(p.Proc, traces.Attribute{When: "rank", Worker: -1, Dataset: 3, Path: "dataset.files", Class: "builtins.list",
+			Items: 60, Whole: true, Ordered: []byte{byte(rank)}, Unordered: []byte("all")})
 	}
 	for _, p := range ranks {
 		r.Add(p.Proc, traces.Memory{Rss: 1})

@@ -55,8 +55,8 @@ func (m *mutator) run(f fixture, tables []string) (*traces.Run, []share) {
 		run.Parts = append(run.Parts, s.part)
 	}
 	for range 3 * (m.how & troubled / troubled) {
-		run.Problems = append(run.Problems, traces.Problem{Part: run.Parts[0], Table: tables[m.IntN(len(tables))], Kind: traces.Damaged, Segment: m.text(), Text: m.text(),
-			LostRows: int64(m.IntN(9)) - 1, Places: 1})
+		run.Problems = append(run.Problems, traces.Problem{Part: run.Parts[0], Table: tables[m.IntN(len(tables))],
+			Kind: traces.Damaged, Segment: m.text(), Text: m.text(), LostRows: int64(m.IntN(9)) - 1, Places: 1})
 	}
 	return run, shares
 }
@@ -156,12 +156,14 @@ func (m *mutator) field(row reflect.Value) {
 	}
 }
 
-var hostileTexts = []string{"", " ", "\x1b[2J\x9b\u202e", "\xff\xfe", "fork", "begin", "end", "stop", "ok", "ddp", "group", "mesh", "0", "-1", "9223372036854775807", "train.py",
-	"torch.utils.data.distributed.DistributedSampler", "torch.utils.data.sampler.RandomSampler", "mt19937", "pcg64", strings.Repeat("x > ", 300), "a\x00b", "[", "(", ".", ">", " > "}
+var hostileTexts = []string{"", " ", "\x1b[2J\x9b\u202e", "\xff\xfe", "fork", "begin", "end", "stop", "ok", "ddp", "group", "mesh", "0", "-1",
+	"9223372036854775807", "train.py", "mt19937", "pcg64", strings.Repeat("x > ", 300), "a\x00b", "[", "(", ".", ">", " > ",
+	"torch.utils.data.distributed.DistributedSampler", "torch.utils.data.sampler.RandomSampler"}
 
 func (m *mutator) text() string { return hostileTexts[m.IntN(len(hostileTexts))] }
 
-var hostileNumbers = []int64{0, 1, -1, 2, 3, 7, 64, 1 << 16, 1 << 31, 1<<40 - 1, 1 << 40, math.MaxInt32, math.MinInt32, math.MaxInt64, math.MinInt64, math.MaxInt64 - 1}
+var hostileNumbers = []int64{0, 1, -1, 2, 3, 7, 64, 1 << 16, 1 << 31, 1<<40 - 1, 1 << 40,
+	math.MaxInt32, math.MinInt32, math.MaxInt64, math.MinInt64, math.MaxInt64 - 1}
 
 func (m *mutator) number(v reflect.Value) {
 	n := hostileNumbers[m.IntN(len(hostileNumbers))]

@@ -161,6 +161,8 @@ func TestGroupsOfAnySize(t *testing.T) {
 	for r := range int64(ranks) {
 		everybody = append(everybody, ranks-1-r)
 	}
+	anyNumbers := []int64{math.MaxInt64, math.MinInt64}
+	gather := dist("group", "", everybody...)
 	for _, c := range []struct {
 		name  string
 		world int
@@ -168,10 +170,10 @@ func TestGroupsOfAnySize(t *testing.T) {
 		want  timeline.Relation
 	}{
 		{"the largest world", math.MaxInt32, []traces.Dist{dist("ddp", "")}, timeline.DataParallel},
-		{"and a group of those that were recorded", math.MaxInt32, []traces.Dist{dist("ddp", ""), dist("group", "", everybody...)}, timeline.Undecided},
-		{"ranks of any size", ranks, []traces.Dist{dist("ddp", "", append([]int64{math.MaxInt64, math.MinInt64}, everybody...)...)}, timeline.DataParallel},
+		{"and a group of those that were recorded", math.MaxInt32, []traces.Dist{dist("ddp", ""), gather}, timeline.Undecided},
+		{"ranks of any size", ranks, []traces.Dist{dist("ddp", "", append(anyNumbers, everybody...)...)}, timeline.DataParallel},
 		{"a world of less than none", -5, []traces.Dist{dist("ddp", "")}, timeline.NoGroups},
-		{"everybody, said twice", ranks, []traces.Dist{dist("ddp", ""), dist("group", "", everybody...), dist("fsdp", "", everybody...)}, timeline.DataParallel},
+		{"everybody, said twice", ranks, []traces.Dist{dist("ddp", ""), gather, dist("fsdp", "", everybody...)}, timeline.DataParallel},
 	} {
 		r := NewRun(t)
 		for rank := range ranks {

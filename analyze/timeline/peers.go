@@ -92,7 +92,8 @@ func (p *Process) sortGroups(groups groupSet) {
 		case d.Op != "group" && replica.MatchString(d.Class):
 			p.apart = append(p.apart, g)
 		case d.Op == "mesh" && dims: // they say it
-		case d.Op == "mesh" && (d.Class == "" || strings.Contains(d.Class, ",")): // of how many dimensions, or along which the two lie, is not known
+		case d.Op == "mesh" && (d.Class == "" || strings.Contains(d.Class, ",")):
+			// Of how many dimensions, or along which the two lie, is not known.
 			p.apart = append(p.apart, g)
 		case g.covers(p.Peers), p.reduces[g], seen[g]:
 		default:

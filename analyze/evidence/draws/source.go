@@ -70,7 +70,8 @@ type Slot struct {
 func (c *Collector) Add(b traces.Batch) {
 	p := c.parts[b.Part]
 	if p == nil {
-		p = &partLogs{slots: map[slotKey]*Slot{}, logs: map[logKey]*log{}, raws: map[uint32]map[rng.ID]*rng.Key{}, outputs: c.budget * outputsPerBlock}
+		p = &partLogs{slots: map[slotKey]*Slot{}, logs: map[logKey]*log{}, raws: map[uint32]map[rng.ID]*rng.Key{},
+			outputs: c.budget * outputsPerBlock}
 		c.parts[b.Part] = p
 	}
 	switch rows := b.Rows.(type) {

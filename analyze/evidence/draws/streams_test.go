@@ -192,7 +192,8 @@ func TestBudget(t *testing.T) {
 // TestBudgetOfSFC64: a state that may be so far ahead that to step there takes
 // more than the budget is not looked for; nor is it called seeded anew.
 func TestBudgetOfSFC64(t *testing.T) {
-	l := Loader{Workers: 2, Batches: 10, Slots: []Slot{slot}, Fetch: draw(100), Start: one(func(_, worker int) *Gen { return SFC(uint64(worker)) })}
+	l := Loader{Workers: 2, Batches: 10, Slots: []Slot{slot}, Fetch: draw(100),
+		Start: one(func(_, worker int) *Gen { return SFC(uint64(worker)) })}
 	r := NewRun(t)
 	r.Process(-1, 0).Open(l).Pass(Train)
 	r.Seal()
