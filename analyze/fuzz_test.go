@@ -37,6 +37,7 @@ func FuzzRows(f *testing.F) {
 	for i := range all {
 		f.Add(uint(i), uint64(i), uint(3), uint(i%hows))
 		f.Add(uint(i), uint64(1000+i), uint(60), uint(0))
+		f.Add(uint(i), uint64(2000+i), uint(0), uint(steering))
 	}
 	for seed := range uint64(40) { // the last one is of many ranks
 		f.Add(uint(len(all)-1), seed, uint(40*seed), uint(0))

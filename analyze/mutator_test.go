@@ -28,6 +28,7 @@ const (
 	joined                // rows change their process, loader, pass or worker, rather than anything else
 	oneByOne              // each part is read apart
 	troubled              // reading met problems
+	steering              // characters that steer a terminal are appended to texts anywhere
 	hows      = 1 << iota
 )
 
@@ -98,6 +99,9 @@ func (m *mutator) mutate(rows any) any {
 				m.change(row)
 			}
 		}
+		if m.how&steering != 0 {
+			m.steer(row)
+		}
 		to = reflect.Append(to, row)
 	}
 	return to.Interface()
@@ -121,6 +125,15 @@ func (m *mutator) join(row reflect.Value) {
 			if m.IntN(3) == 0 && (v.CanInt() || v.CanUint()) {
 				m.set(v, int64(m.IntN(6))-int64(m.IntN(2)))
 			}
+		}
+	}
+}
+
+// steer appends to some of a row's texts, which mostly stay what they are.
+func (m *mutator) steer(row reflect.Value) {
+	for i := range row.NumField() {
+		if v := row.Field(i); v.Kind() == reflect.String && v.Len() > 0 && m.IntN(6) == 0 {
+			v.SetString(v.String() + "\x1b[2J\x9b\u202e")
 		}
 	}
 }
