@@ -2,6 +2,7 @@ package analyze_test
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -128,6 +129,40 @@ func TestLyingRules(t *testing.T) {
 		if len(r.Checks) != 2 || r.Checks[1].Rule != "broken-off" {
 			t.Errorf("%s: what the next rule says is lost: %v", c.name, r.Checks)
 		}
+	}
+}
+
+// TestLostLoader: the row that says how a loader was made is not there, and
+// nothing says that it was lost. What is guessed in its place (no workers, no
+// length, a stream) makes no rule say that it is not about such a loader, or
+// that all is well.
+func TestLostLoader(t *testing.T) {
+	asked := 0
+	for i := 0; i < len(programs); i += 5 {
+		run := NewRun(t)
+		programs[i].play(run)
+		whole := run.Open(t)
+		reading := collect.NewReading(analyze.Sources(analyze.Rules)...)
+		tables := slices.DeleteFunc(slices.Clone(reading.Tables()), func(table string) bool { return table == "loader" })
+		if err := whole.Each(tables, func(b traces.Batch) error { reading.Add(b); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		result, err := analyze.Judge(reading.Evidence(whole), analyze.Rules)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range result.Checks {
+			if c.Loader == 0 {
+				continue
+			}
+			asked++
+			if c.Status == finding.Clean || c.Status == finding.NotApplicable {
+				t.Errorf("%s: %s is %s: %s", programs[i].name, c.Rule, c.Status, c.Reason)
+			}
+		}
+	}
+	if asked < 100 {
+		t.Errorf("%d answers", asked)
 	}
 }
 

@@ -83,7 +83,7 @@ func (pr *procRows) build(part *traces.Part, n uint32) *Process {
 	p := &Process{Part: part, Process: pr.process, Exit: pr.exit, Begin: pr.begin, End: pr.end, LostRecords: pr.lost,
 		Signals: pr.signals.all(), Oom: pr.oom, Memory: pr.memory, Raised: pr.raised.all(), Steps: pr.steps, Optimizers: pr.optims}
 	p.Proc = n
-	p.Groups, p.Peers = groupsOf(pr.dist, p.WorldSize)
+	p.Groups = pr.dist
 	for _, ps := range pr.passes {
 		if ps.next.between > 0 || ps.next.own > 0 {
 			p.Stepped = true
@@ -114,6 +114,7 @@ func (t *Timeline) loaders(pr *procRows, p *Process) {
 				Iterable: true} // the kind with more excuses
 		}
 		l := p.loader(object)
+		l.Lost = l.Lost || objects[n] == nil
 		mine := passes[n]
 		slices.SortStableFunc(mine, func(a, b *passRows) int { return cmp.Compare(a.key.pass, b.key.pass) })
 		for _, ps := range mine {

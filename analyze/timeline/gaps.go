@@ -14,6 +14,14 @@ import (
 func (t *Timeline) Gap(l *Loader, tables []string) string {
 	procs, gaps := l.watched()
 	gaps = append(t.losses(procs, l.Process.Part, tables), gaps...)
+	return l.gaps(gaps)
+}
+
+// gaps is what is missing of a loader: if nothing else is said, that its own row is.
+func (l *Loader) gaps(gaps []string) string {
+	if len(gaps) == 0 && l.Lost {
+		return "the row that says how the DataLoader was made is lost"
+	}
 	slices.Sort(gaps)
 	return strings.Join(slices.Compact(gaps), "; ")
 }
@@ -64,7 +72,7 @@ func (t *Timeline) Losses(l *Loader, tables []string) string {
 			procs = append(procs, life.Process)
 		}
 	}
-	return t.LossesOf(l.Process.Part, procs, tables)
+	return l.gaps(t.losses(procs, l.Process.Part, tables))
 }
 
 // LossesOf says the same about some processes of a part.

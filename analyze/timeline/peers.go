@@ -25,7 +25,7 @@ const (
 // smaller group that the program made itself, and that has both, leaves it open.
 // Each rank records the groups that it is in: both are asked.
 func (t *Timeline) Relation(a, b *Process) Relation {
-	if len(a.Peers) == 0 || len(b.Peers) == 0 {
+	if a.Peers == nil || b.Peers == nil {
 		if a.ownGroups() || b.ownGroups() {
 			return Undecided
 		}
@@ -34,7 +34,7 @@ func (t *Timeline) Relation(a, b *Process) Relation {
 	if !t.Reduced(a, b) {
 		return Apart
 	}
-	if t.joined(a, a, b) || t.joined(b, a, b) {
+	if a.joined(b) || b.joined(a) {
 		return Undecided
 	}
 	return DataParallel
@@ -42,7 +42,7 @@ func (t *Timeline) Relation(a, b *Process) Relation {
 
 // Reduced reports whether the gradients of two ranks are reduced together.
 func (t *Timeline) Reduced(a, b *Process) bool {
-	return len(a.Peers) > 0 && len(b.Peers) > 0 && slices.Contains(a.Peers[0], int64(b.Rank))
+	return a.Peers != nil && b.Peers != nil && a.Peers.has(int64(b.Rank))
 }
 
 // ownGroups reports whether the program joined a rank with others by itself.
@@ -53,7 +53,7 @@ func (p *Process) ownGroups() bool {
 // Initialized reports whether torch's default process group was up: without it
 // nothing of torch's reduces gradients.
 func (p *Process) Initialized() bool {
-	return len(p.Peers) > 0 || slices.ContainsFunc(p.Groups, func(g traces.Dist) bool { return g.Op == "init" })
+	return p.Peers != nil || slices.ContainsFunc(p.Groups, func(g traces.Dist) bool { return g.Op == "init" })
 }
 
 // replica is names of mesh dimensions along which ranks hold parts of one replica:
@@ -69,40 +69,38 @@ func (p *Process) Joined() bool {
 }
 
 // joined reports whether a process recorded a group of the program's own that has
-// two ranks, and is none of those whose gradients are reduced.
-func (t *Timeline) joined(p, a, b *Process) bool {
-	dims := slices.ContainsFunc(p.Groups, func(g traces.Dist) bool { return g.Op == "mesh_dim" })
-	for i := range p.Groups {
-		g := &p.Groups[i]
-		switch {
-		case !own(g), !has(g.Ranks, a), !has(g.Ranks, b):
-		case g.Op != "group" && replica.MatchString(g.Class):
-			return true
-		case g.Op == "mesh" && dims: // they say it
-		case g.Op == "mesh" && (g.Class == "" || strings.Contains(g.Class, ",")): // of how many dimensions, or along which the two lie, is not known
-			return true
-		case t.reducing(g.Ranks, a, b):
-		default:
-			return true
-		}
-	}
-	return false
+// it and another, and is none of those whose gradients are reduced.
+func (p *Process) joined(other *Process) bool {
+	rank := int64(other.Rank)
+	return slices.ContainsFunc(p.apart, func(g *Group) bool { return g.has(rank) }) ||
+		slices.ContainsFunc(p.smaller, func(g *Group) bool { return g.has(rank) && !other.reduces[g] })
 }
 
-// reducing reports whether a group has the ranks of one whose gradients are
-// reduced, or more than all of those.
-func (t *Timeline) reducing(ranks []int64, a, b *Process) bool {
-	if contains(ranks, a.Peers[0]) {
-		return true
-	}
-	for _, p := range []*Process{a, b} {
-		for i := range p.Groups {
-			if g := &p.Groups[i]; gradients(g.Op) && len(g.Ranks) == len(ranks) && contains(g.Ranks, ranks) {
-				return true
-			}
+// sortGroups sorts the groups that the program made itself and that a process is
+// in, once for all ranks that it is compared with.
+func (p *Process) sortGroups(groups groupSet) {
+	dims := slices.ContainsFunc(p.Groups, func(g traces.Dist) bool { return g.Op == "mesh_dim" })
+	seen := map[*Group]bool{}
+	for i := range p.Groups {
+		d := &p.Groups[i]
+		if !own(d) {
+			continue
+		}
+		g := groups.of(newGroup(d.Ranks, 0))
+		switch {
+		case !g.has(int64(p.Rank)):
+		case d.Op != "group" && replica.MatchString(d.Class):
+			p.apart = append(p.apart, g)
+		case d.Op == "mesh" && dims: // they say it
+		case d.Op == "mesh" && (d.Class == "" || strings.Contains(d.Class, ",")):
+			// Of how many dimensions, or along which the two lie, is not known.
+			p.apart = append(p.apart, g)
+		case g.covers(p.Peers), p.reduces[g], seen[g]:
+		default:
+			seen[g] = true
+			p.smaller = append(p.smaller, g)
 		}
 	}
-	return false
 }
 
 // gradients reports whether an operation reduces gradients.
@@ -110,77 +108,30 @@ func gradients(op string) bool { return op == "ddp" || op == "fsdp" || op == "re
 
 func own(g *traces.Dist) bool { return g.Op == "group" || g.Op == "mesh" || g.Op == "mesh_dim" }
 
-func has(ranks []int64, p *Process) bool { return slices.Contains(ranks, int64(p.Rank)) }
-
-// contains reports whether all of some ranks are among others.
-func contains(ranks, some []int64) bool {
-	return !slices.ContainsFunc(some, func(r int64) bool { return !slices.Contains(ranks, r) })
-}
-
-// groupsOf is what a process was seen to do in torch.distributed, and the groups
-// whose gradients are reduced together with its own.
-func groupsOf(rows []traces.Dist, world int32) (groups []traces.Dist, peers [][]int64) {
-	for _, d := range rows {
-		if !gradients(d.Op) {
-			groups = append(groups, d)
-			continue
-		}
-		d.Ranks = slices.Clone(d.Ranks)
-		if len(d.Ranks) == 0 { // the default group: everybody
-			for r := range int64(world) {
-				d.Ranks = append(d.Ranks, r)
-			}
-		}
-		groups = append(groups, d)
-		if len(d.Ranks) > 0 {
-			peers = append(peers, d.Ranks)
-		}
-	}
-	return groups, peers
-}
-
 // joinPeers unites the groups of all ranks: with a mesh of shards and replicas,
 // two ranks may be data-parallel through a third one only.
 func (t *Timeline) joinPeers() {
-	groups := [][]int64{}
+	groups := groupSet{}
+	var all []*Group
 	for _, p := range t.Processes {
-		groups = append(groups, p.Peers...)
-	}
-	root := map[int64]int64{}
-	var find func(r int64) int64
-	find = func(r int64) int64 {
-		up, ok := root[r]
-		if !ok {
-			root[r] = r
-			return r
+		p.reduces = map[*Group]bool{}
+		for i := range p.Groups {
+			if d := &p.Groups[i]; gradients(d.Op) && (len(d.Ranks) > 0 || p.WorldSize > 0) {
+				p.reduces[groups.reduced(d, p.WorldSize)] = true
+			}
 		}
-		if up == r {
-			return r
-		}
-		root[r] = find(up)
-		return root[r]
 	}
 	for _, g := range groups {
-		for _, r := range g[1:] {
-			root[find(r)] = find(g[0])
-		}
-		find(g[0])
+		all = append(all, g)
 	}
-	sets := map[int64][]int64{}
-	for r := range root {
-		top := find(r)
-		sets[top] = append(sets[top], r)
-	}
-	for _, set := range sets {
-		slices.Sort(set)
-	}
+	peers := unite(all)
 	for _, p := range t.Processes {
-		if len(p.Peers) == 0 {
+		if len(p.reduces) == 0 {
 			continue
 		}
-		p.Peers = nil // it may have recorded groups that it is not in itself
-		if set := sets[find(int64(p.Rank))]; len(set) > 0 {
-			p.Peers = [][]int64{set}
+		p.Peers = peers(int64(p.Rank)) // nil: it may have recorded groups that it is not in itself
+		if p.Peers != nil {
+			p.sortGroups(groups)
 		}
 	}
 }

@@ -37,7 +37,7 @@ type Process struct {
 	Loaders []*Loader
 	Stepped bool          // an optimizer was seen stepping in it
 	Groups  []traces.Dist // what it was seen to do in torch.distributed
-	Peers   [][]int64     // groups of ranks whose gradients are reduced together with this process's
+	Peers   *Group        // the ranks whose gradients are reduced together with this process's; nil: none were seen
 	Begin   int64         // nanoseconds of its host's monotonic clock
 	End     int64
 	Parent  *Process // nil: unknown, or not of the run
@@ -51,6 +51,10 @@ type Process struct {
 	Optimizers int           // that were seen stepping
 	// LostRecords is how many records of this process were dropped, by source.
 	LostRecords map[string]uint64
+
+	reduces map[*Group]bool // the groups that it reduces gradients in
+	apart   []*Group        // its groups, made by the program, whose ranks may be parts of one replica
+	smaller []*Group        // and those that are so unless gradients are reduced in them
 }
 
 // Hooked reports whether the process was watched from inside.
@@ -65,6 +69,7 @@ type Loader struct {
 	Passes  []*Pass
 	Role    Role
 	Lives   []*WorkerProcess // its worker processes, in the order of their starts
+	Lost    bool             // the row that says how it was made: what Objects has is no more than a guess
 }
 
 // Rank of the loader's process; -1 unknown.

@@ -16,20 +16,20 @@ func replicas(loaders timeline.Ranks) []timeline.Ranks {
 	for _, l := range loaders {
 		if l.Rank() >= 0 {
 			byRank[l.Rank()] = append(byRank[l.Rank()], l)
-			grouped = grouped && len(l.Process.Peers) > 0
+			grouped = grouped && l.Process.Peers != nil
 		}
 	}
 	type set struct {
-		start int   // how often the rank was started before
-		peers int64 // lowest rank of its peers
+		start int             // how often the rank was started before
+		peers *timeline.Group // of the rank
 	}
 	sets := map[set]timeline.Ranks{}
 	for _, starts := range byRank {
 		slices.SortFunc(starts, func(a, b *timeline.Loader) int { return cmp.Compare(a.Process.Begin, b.Process.Begin) })
 		for n, l := range starts {
-			k := set{n, -1}
+			k := set{start: n}
 			if grouped {
-				k.peers = l.Process.Peers[0][0]
+				k.peers = l.Process.Peers
 			}
 			sets[k] = append(sets[k], l)
 		}

@@ -117,6 +117,15 @@ func (l *log) unjoined(o observation) {
 	}
 }
 
+// leftOut says that it is not known whether o follows: the budget has ended.
+func (l *log) leftOut(o observation) {
+	l.fetches = max(l.fetches, int(o.fetch)+1)
+	l.late = true
+	if o.when == after {
+		l.unfollowed++
+	}
+}
+
 // started says that o is the first state of the pass.
 func (l *log) started(o observation) {
 	if o.when != begin {

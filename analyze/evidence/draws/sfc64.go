@@ -45,15 +45,15 @@ func (p *placement) placeSFC64(chains []*sfcChain, limit int64) (int64, bool) {
 			if next.state[3] > o.end {
 				break
 			}
-			for g.Counter() < next.state[3] {
+			for g.Counter() < next.state[3] { // which may be any number
+				if drawn > limit {
+					return drawn, false
+				}
 				g.Uint64()
 				drawn++
 			}
 			if g.State == next.state {
 				p.link(next.stream, o.stream, 0)
-			}
-			if drawn > limit {
-				return drawn, false
 			}
 		}
 	}

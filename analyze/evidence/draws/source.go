@@ -45,6 +45,8 @@ type partLogs struct {
 	hole     uint64                         // how many gaps were met so far
 	raws     map[uint32]map[rng.ID]*rng.Key // whole blocks, by process
 	nameless int                            // states without a slot
+	outputs  int64                          // of SFC64 that may still be stepped
+	spent    bool                           // more would have had to be
 }
 
 type slotKey struct{ proc, slot uint32 }
@@ -68,7 +70,8 @@ type Slot struct {
 func (c *Collector) Add(b traces.Batch) {
 	p := c.parts[b.Part]
 	if p == nil {
-		p = &partLogs{slots: map[slotKey]*Slot{}, logs: map[logKey]*log{}, raws: map[uint32]map[rng.ID]*rng.Key{}}
+		p = &partLogs{slots: map[slotKey]*Slot{}, logs: map[logKey]*log{}, raws: map[uint32]map[rng.ID]*rng.Key{},
+			outputs: c.budget * outputsPerBlock}
 		c.parts[b.Part] = p
 	}
 	switch rows := b.Rows.(type) {
@@ -116,7 +119,7 @@ func (p *partLogs) state(r *traces.RngState) {
 	if slot.Kind == rng.KindMT19937 {
 		p.mersenne(l, o, r)
 	} else {
-		l.words(o, r.Raw)
+		l.words(o, r.Raw, p)
 	}
 }
 

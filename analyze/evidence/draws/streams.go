@@ -91,6 +91,7 @@ func (c *Collector) Resolve(t *timeline.Timeline) *Streams {
 	}
 	for _, p := range c.parts {
 		s.nameless += p.nameless
+		s.Exhausted = s.Exhausted || p.spent
 	}
 	c.parts = nil
 	return s

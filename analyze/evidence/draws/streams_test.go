@@ -1,6 +1,7 @@
 package draws_test
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"testing"
@@ -26,13 +27,19 @@ func play(t *testing.T, budget int64, l Loader, passes ...Pass) (*draws.Streams,
 	return resolve(t, budget, r.Open(t), nil)
 }
 
-// resolve reads a run; drop leaves rows out.
+// resolve reads a run; drop leaves rows out, and may change others.
 func resolve(t *testing.T, budget int64, run *traces.Run, drop func(*traces.RngState) bool) (*draws.Streams, []*draws.Draws) {
 	t.Helper()
 	b, c := timeline.NewBuilder(), draws.New(budget)
 	if err := run.Each(nil, func(batch traces.Batch) error {
 		if rows, ok := batch.Rows.([]traces.RngState); ok && drop != nil {
-			batch.Rows = slices.DeleteFunc(slices.Clone(rows), func(r traces.RngState) bool { return drop(&r) })
+			var kept []traces.RngState
+			for _, r := range rows {
+				if !drop(&r) {
+					kept = append(kept, r)
+				}
+			}
+			batch.Rows = kept
 		}
 		b.Add(batch)
 		c.Add(batch)
@@ -179,6 +186,46 @@ func TestBudget(t *testing.T) {
 	l.Workers = 20
 	if s, _ := play(t, 102, l, Train, Train, Train); s.Exhausted {
 		t.Error("equal generators were stepped one by one")
+	}
+}
+
+// TestBudgetOfSFC64: a state that may be so far ahead that to step there takes
+// more than the budget is not looked for; nor is it called seeded anew.
+func TestBudgetOfSFC64(t *testing.T) {
+	l := Loader{Workers: 2, Batches: 10, Slots: []Slot{slot}, Fetch: draw(100),
+		Start: one(func(_, worker int) *Gen { return SFC(uint64(worker)) })}
+	r := NewRun(t)
+	r.Process(-1, 0).Open(l).Pass(Train)
+	r.Seal()
+	run := r.Open(t)
+	for _, c := range []struct {
+		name       string
+		budget     int64
+		ahead      uint64 // where the counter of the last states is
+		micros     int64  // that the fetch is said to have taken
+		unfollowed int
+		seeded     int // anew
+	}{
+		{"as it was", draws.DefaultBudget, 0, 0, 0, 0},
+		{"a budget of 16 of 20 fetches", 2, 0, 0, 4, 0},
+		{"a counter that nothing reaches", draws.DefaultBudget, 1 << 63, 1 << 50, 0, 4}, // there and back
+		{"a counter that hours reach", draws.DefaultBudget, 1 << 42, 1 << 50, 2, 2},
+	} {
+		s, drawn := resolve(t, c.budget, run, func(row *traces.RngState) bool {
+			if c.ahead > 0 && row.Fetch == 5 && row.When == "after" {
+				row.Raw = binary.LittleEndian.AppendUint64(slices.Clone(row.Raw[:24]), c.ahead)
+				row.Raw = append(row.Raw, make([]byte, 8)...)
+				row.DurNS = c.micros
+			}
+			return false
+		})
+		unfollowed, seeded := 0, 0
+		for _, d := range drawn {
+			unfollowed, seeded = unfollowed+d.Unfollowed, seeded+d.Reseeded
+		}
+		if unfollowed != c.unfollowed || s.Exhausted != (c.unfollowed > 0) || seeded != c.seeded {
+			t.Errorf("%s: %d fetches not followed, %d seeded anew, exhausted %v", c.name, unfollowed, seeded, s.Exhausted)
+		}
 	}
 }
 

@@ -34,7 +34,7 @@ func decodeWords(kind string, raw []byte) (any, error) {
 	return rng.DecodeCV2(raw)
 }
 
-func (l *log) words(o observation, raw []byte) {
+func (l *log) words(o observation, raw []byte, p *partLogs) {
 	state, err := decodeWords(l.slot.Kind, raw)
 	if err != nil {
 		l.unjoined(o) // of a kind that this version does not know
@@ -46,14 +46,20 @@ func (l *log) words(o observation, raw []byte) {
 		l.others = w
 	}
 	if w.last != nil {
-		if n, ok := distance(w.last, state, o.micros); ok && o.when != found {
+		n, ok, spent := p.distance(w.last, state, o.micros)
+		if ok && o.when != found {
 			l.joined(o, int32(len(w.chains)-1), w.at, w.at+n, w.seq)
 			w.at += n
 			w.chains[len(w.chains)-1].end = w.at
 			w.last, w.seq = state, o.seq
 			return
 		}
-		l.unjoined(o)
+		if spent {
+			p.spent = true
+			l.leftOut(o)
+		} else {
+			l.unjoined(o)
+		}
 	} else {
 		l.started(o)
 	}
@@ -65,11 +71,13 @@ func (l *log) words(o observation, raw []byte) {
 // SFC64 and PCG64 fill arrays with about one 64-bit word per nanosecond.
 const wordsPerMicro = 5000
 
-// distance in words from a to b, if b can come after a within the time.
-func distance(a, b any, micros uint32) (int64, bool) {
+// outputsPerBlock is how many steps of SFC64 cost as much as a block of MT19937.
+const outputsPerBlock = 400
+
+// distance in words from a to b, if b can come after a within the time; spent
+// says that to know it would take more steps than may still be taken.
+func (p *partLogs) distance(a, b any, micros uint32) (n int64, ok, spent bool) {
 	limit := int64(micros)*wordsPerMicro + 1<<16
-	var n int64
-	var ok bool
 	switch a := a.(type) {
 	case rng.PCG:
 		b := b.(rng.PCG)
@@ -79,12 +87,17 @@ func distance(a, b any, micros uint32) (int64, bool) {
 		n, ok = a.Distance(&b)
 	case rng.SFC64:
 		b := b.(rng.SFC64)
-		n, _, ok = a.Distance(&b, limit/2)
+		if ahead := b.Counter() - a.Counter(); ahead <= uint64(limit/2) && ahead > uint64(p.outputs) {
+			return 0, false, true
+		}
+		var steps int64
+		n, steps, ok = a.Distance(&b, limit/2)
+		p.outputs -= steps
 	case rng.CV2:
 		b := b.(rng.CV2)
 		n, ok = b.Words()-a.Words(), a.Seed == b.Seed
 	}
-	return n, ok && n >= 0 && n <= limit
+	return n, ok && n >= 0 && n <= limit, false
 }
 
 // placeWords places the chains of generators of few words on streams.
@@ -102,9 +115,8 @@ func (r *resolver) placeWords() {
 			}
 		}
 	})
-	// One step of SFC64 is about 1/400 of a block.
-	drawn, ok := r.streams.placeSFC64(sfc, r.budget*400)
-	r.budget -= drawn / 400
+	drawn, ok := r.streams.placeSFC64(sfc, r.budget*outputsPerBlock)
+	r.budget -= drawn / outputsPerBlock
 	r.Exhausted = r.Exhausted || !ok
 	r.all(func(_ *traces.Part, l *log) {
 		w := l.others
