@@ -15,7 +15,9 @@ const (
 	NoGroups     Relation = iota // no group of gradients was seen for one of them, nor any that the program made itself
 	DataParallel                 // their gradients are reduced together, and nothing else joins them: they must see different samples
 	Apart                        // both are in groups of gradients, and no chain of those joins them: parts of one replica
-	Undecided                    // the program made groups or a mesh of its own, or exchanges something by hand: they may be in one replica, or have trainings of their own
+	// Undecided: the program made groups or a mesh of its own, or exchanges
+	// something by hand: they may be in one replica, or have trainings of their own.
+	Undecided
 )
 
 // Relation between the processes of two ranks.

@@ -114,7 +114,8 @@ func certainty(r orders.Repeat) finding.Certainty {
 		return finding.Note // it was told that epoch twice, others in between: a pass done over
 	case p.Promise == samplers.Own || q.Promise == samplers.Own:
 		return finding.Note // one order may be what it is for: by length, by difficulty
-	case !r.All, !r.SameData(), p.Promise != samplers.Shuffles, q.Promise != samplers.Shuffles, p.Role != timeline.Train, q.Role != timeline.Train:
+	case !r.All, !r.SameData(), p.Promise != samplers.Shuffles, q.Promise != samplers.Shuffles,
+		p.Role != timeline.Train, q.Role != timeline.Train:
 		return finding.Likely
 	}
 	return finding.Proven
