@@ -21,7 +21,7 @@ type WorkerDeathError struct {
 
 // Torch's words, from torch/csrc/DataLoader.cpp and torch/utils/data/dataloader.py.
 var (
-	complaint = regexp.MustCompile(
+	workerDied = regexp.MustCompile(
 		`^DataLoader worker \(pid(?:\(s\))? ([0-9]+(?:, [0-9]+)*)\) ` +
 			`(?:is killed by signal: ([^.]+)\.|exited unexpectedly(?: with exit code ([0-9]+)\.)?)`,
 	)
@@ -48,7 +48,7 @@ var (
 )
 
 func complaintOf(e *traces.Exception) (c WorkerDeathError, ok bool) {
-	m := complaint.FindStringSubmatch(e.Message)
+	m := workerDied.FindStringSubmatch(e.Message)
 	if m == nil || e.Type != "RuntimeError" || !strings.Contains(e.File, "/torch/utils/data/") && !strings.Contains(e.File, "/torchdata/") {
 		return c, false
 	}
@@ -79,9 +79,9 @@ func joinComplaints(p *Process) {
 			continue
 		}
 		for _, pid := range c.Pids {
-			if life := p.life(pid, c.TsNS); life != nil {
-				if !slices.ContainsFunc(life.Named, func(old WorkerDeathError) bool { return old.Exception == c.Exception }) {
-					life.Named = append(life.Named, c)
+			if wp := p.wp(pid, c.TsNS); wp != nil {
+				if !slices.ContainsFunc(wp.Named, func(old WorkerDeathError) bool { return old.Exception == c.Exception }) {
+					wp.Named = append(wp.Named, c)
 				}
 				continue
 			}
@@ -96,8 +96,8 @@ func joinComplaints(p *Process) {
 			if last != nil && len(last.Workers) == 0 {
 				l := last.Loader
 				w := &WorkerPass{Pass: last, Number: -1}
-				l.Lives = append(
-					l.Lives,
+				l.WorkerProcesses = append(
+					l.WorkerProcesses,
 					&WorkerProcess{Loader: l, Number: -1, Pid: pid, Object: last.Object, Workers: []*WorkerPass{w}, Named: []WorkerDeathError{c}},
 				)
 			}
@@ -106,13 +106,13 @@ func joinComplaints(p *Process) {
 }
 
 // life is the worker that had a pid last, at a time.
-func (p *Process) life(pid int32, ns int64) *WorkerProcess {
+func (p *Process) wp(pid int32, ns int64) *WorkerProcess {
 	var best *WorkerProcess
 	for _, l := range p.Loaders {
-		for _, life := range l.Lives {
-			if life.Pid == pid && (life.Begin == nil || life.Begin.TsNS <= ns) &&
-				(best == nil || best.Begin == nil || life.Begin != nil && life.Begin.TsNS > best.Begin.TsNS) {
-				best = life
+		for _, wp := range l.WorkerProcesses {
+			if wp.Pid == pid && (wp.Begin == nil || wp.Begin.TsNS <= ns) &&
+				(best == nil || best.Begin == nil || wp.Begin != nil && wp.Begin.TsNS > best.Begin.TsNS) {
+				best = wp
 			}
 		}
 	}

@@ -67,9 +67,9 @@ func (l *Loader) watched() (procs []*Process, gaps []string) {
 // inside is not counted.
 func (t *Timeline) Losses(l *Loader, tables []string) string {
 	procs := []*Process{l.Process}
-	for _, life := range l.Lives {
-		if life.Process != nil {
-			procs = append(procs, life.Process)
+	for _, wp := range l.WorkerProcesses {
+		if wp.Process != nil {
+			procs = append(procs, wp.Process)
 		}
 	}
 	return l.gaps(t.losses(procs, l.Process.Part, tables))

@@ -42,12 +42,12 @@ func (t *Timeline) joinWorkers(rows *partRows, here []*Process) {
 					s := &started{
 						number: w.Worker,
 						first:  pass.Recorded,
-						life:   &WorkerProcess{Loader: l, Number: int(w.Worker), Pid: w.Pid, Object: w.Loader, Begin: &w},
+						wp:     &WorkerProcess{Loader: l, Number: int(w.Worker), Pid: w.Pid, Object: w.Loader, Begin: &w},
 					}
-					l.Lives = append(l.Lives, s.life)
+					l.WorkerProcesses = append(l.WorkerProcesses, s.wp)
 					if s.process = nearest(byPid[w.Pid], taken, &w, rows); s.process != nil {
 						taken[s.process] = true
-						s.life.Process = s.process
+						s.wp.Process = s.process
 						s.process.Rank, s.process.WorldSize = p.Rank, p.WorldSize
 					}
 					alive[w.Worker] = s
@@ -66,7 +66,7 @@ type started struct {
 	number  int32
 	first   uint32
 	process *Process
-	life    *WorkerProcess
+	wp      *WorkerProcess
 }
 
 func (t *Timeline) serve(pass *Pass, alive map[int32]*started, pr *procRows, rows *partRows) {
@@ -85,7 +85,7 @@ func (t *Timeline) serve(pass *Pass, alive map[int32]*started, pr *procRows, row
 			handed:  -1,
 			given:   pr.byPass[passKey{pass.Object, pass.Recorded}].given[n],
 		}
-		s.life.Workers = append(s.life.Workers, w)
+		s.wp.Workers = append(s.wp.Workers, w)
 		if s.process != nil {
 			local := pass.Recorded - s.first
 			c := rows.procs[s.process.Proc].windows[windowKey{passKey{0, local}, n}]

@@ -63,13 +63,13 @@ func (p *Process) Hooked() bool { return p != nil && p.Hook != "off" && p.Hook !
 // Loader is one DataLoader as its program knows it: objects that are made anew
 // at the same place, one after another, are one loader.
 type Loader struct {
-	ID      int // from 1; the same loader on several ranks has one
-	Process *Process
-	Objects []traces.Loader
-	Passes  []*Pass
-	Role    Role
-	Lives   []*WorkerProcess // its worker processes, in the order of their starts
-	Lost    bool             // the row that says how it was made: what Objects has is no more than a guess
+	ID              int // from 1; the same loader on several ranks has one
+	Process         *Process
+	Objects         []traces.Loader
+	Passes          []*Pass
+	Role            Role
+	WorkerProcesses []*WorkerProcess // its worker processes, in the order of their starts
+	Lost            bool             // the row that says how it was made: what Objects has is no more than a guess
 }
 
 // Rank of the loader's process; -1 unknown.

@@ -30,15 +30,15 @@ func joinExits(p *Process, pr *procRows) {
 		exit := &pr.exits[i]
 		var best *WorkerProcess
 		for _, l := range p.Loaders {
-			for _, life := range l.Lives {
-				if life.ends(exit) && (best == nil || life.Begin.TsNS > best.Begin.TsNS) {
-					best = life
+			for _, wp := range l.WorkerProcesses {
+				if wp.ends(exit) && (best == nil || wp.Begin.TsNS > best.Begin.TsNS) {
+					best = wp
 				}
 			}
 		}
 		if best == nil {
 			if l := p.loaderOf(exit.Loader); l != nil {
-				l.Lives = append(l.Lives, &WorkerProcess{Loader: l, Number: int(exit.Worker), Pid: exit.Pid, Object: exit.Loader, Exit: exit})
+				l.WorkerProcesses = append(l.WorkerProcesses, &WorkerProcess{Loader: l, Number: int(exit.Worker), Pid: exit.Pid, Object: exit.Loader, Exit: exit})
 			}
 			continue
 		}
@@ -46,10 +46,10 @@ func joinExits(p *Process, pr *procRows) {
 	}
 }
 
-func (life *WorkerProcess) ends(exit *traces.Worker) bool {
-	return life.Exit == nil && life.Begin != nil && life.Object == exit.Loader && life.Number == int(exit.Worker) &&
-		life.Begin.Pass <= exit.Pass && life.Begin.TsNS <= exit.TsNS &&
-		(life.Pid == exit.Pid || life.Pid == 0 || exit.Pid == 0)
+func (wp *WorkerProcess) ends(exit *traces.Worker) bool {
+	return wp.Exit == nil && wp.Begin != nil && wp.Object == exit.Loader && wp.Number == int(exit.Worker) &&
+		wp.Begin.Pass <= exit.Pass && wp.Begin.TsNS <= exit.TsNS &&
+		(wp.Pid == exit.Pid || wp.Pid == 0 || exit.Pid == 0)
 }
 
 func (p *Process) loaderOf(object uint32) *Loader {
@@ -69,19 +69,19 @@ func joinUnready(here []*Process) {
 	taken := map[*Process]bool{}
 	for _, p := range here {
 		for _, l := range p.Loaders {
-			for _, life := range l.Lives {
-				if life.Process != nil {
-					taken[life.Process] = true
+			for _, wp := range l.WorkerProcesses {
+				if wp.Process != nil {
+					taken[wp.Process] = true
 				}
 			}
 		}
 	}
 	for _, p := range here {
 		for _, l := range p.Loaders {
-			for _, life := range l.Lives {
-				if life.Process == nil && life.Pid > 0 && life.Pid != p.Pid {
-					if life.Process = life.find(here, taken); life.Process != nil {
-						taken[life.Process] = true
+			for _, wp := range l.WorkerProcesses {
+				if wp.Process == nil && wp.Pid > 0 && wp.Pid != p.Pid {
+					if wp.Process = wp.find(here, taken); wp.Process != nil {
+						taken[wp.Process] = true
 					}
 				}
 			}
@@ -92,27 +92,27 @@ func joinUnready(here []*Process) {
 // soon is how far from its begin row a worker may have been noticed.
 const soon = int64(30 * time.Second)
 
-func (life *WorkerProcess) find(here []*Process, taken map[*Process]bool) *Process {
+func (wp *WorkerProcess) find(here []*Process, taken map[*Process]bool) *Process {
 	var at int64
 	switch {
-	case life.Begin != nil:
-		at = life.Begin.TsNS
-	case len(life.Named) > 0:
-		at = life.Named[0].TsNS
+	case wp.Begin != nil:
+		at = wp.Begin.TsNS
+	case len(wp.Named) > 0:
+		at = wp.Named[0].TsNS
 	default:
-		at = life.Exit.TsNS
+		at = wp.Exit.TsNS
 	}
 	var best *Process
 	var bestGap int64
 	for _, p := range here {
-		if p.Pid != life.Pid || taken[p] || p.Next != nil {
+		if p.Pid != wp.Pid || taken[p] || p.Next != nil {
 			continue
 		}
 		gap := p.Begin - at
 		if gap < 0 {
 			gap = -gap
 		}
-		if life.Begin == nil && p.Begin <= at { // it is told about when it has ended: it may have begun long ago
+		if wp.Begin == nil && p.Begin <= at { // it is told about when it has ended: it may have begun long ago
 			gap = 0
 		}
 		if gap < soon && (best == nil || gap < bestGap) {
@@ -137,24 +137,24 @@ const serverGone = 255
 // ByServer reports whether the worker is a child of multiprocessing's fork server.
 // Then torch's own look at its workers says nothing, and what multiprocessing
 // says depends on the server.
-func (life *WorkerProcess) ByServer() bool {
-	return life.Loader.object(life.Object).StartMethod == "forkserver"
+func (wp *WorkerProcess) ByServer() bool {
+	return wp.Loader.object(wp.Object).StartMethod == "forkserver"
 }
 
 // Died says how a worker ended; ok is false if nobody knows. The kernel knows
 // best, then the parent, then torch's error, which tells what waitid said.
-func (life *WorkerProcess) Died() (d Death, ok bool) {
-	if p := life.Process; p != nil && p.EndKnown() && (p.Exit.Source != "exitcode" || life.Exit == nil) {
+func (wp *WorkerProcess) Died() (d Death, ok bool) {
+	if p := wp.Process; p != nil && p.EndKnown() && (p.Exit.Source != "exitcode" || wp.Exit == nil) {
 		return Death{p.Exit.ExitCode, p.Exit.Signal, p.Exit.Source, p.Exit.TsNS, Exact(p.Exit)}, true
 	}
-	if e := life.Exit; e != nil && !(life.ByServer() && e.ExitCode == serverGone) {
+	if e := wp.Exit; e != nil && !(wp.ByServer() && e.ExitCode == serverGone) {
 		d = Death{Code: e.ExitCode, By: "exitcode", TsNS: e.TsNS}
 		if e.ExitCode < 0 {
 			d.Code, d.Signal = -1, -e.ExitCode
 		}
 		return d, true
 	}
-	for _, c := range life.Named {
+	for _, c := range wp.Named {
 		if c.Signal != 0 || c.Code >= 0 {
 			return Death{Code: c.Code, Signal: c.Signal, By: "exception", TsNS: c.TsNS}, true
 		}
@@ -164,9 +164,9 @@ func (life *WorkerProcess) Died() (d Death, ok bool) {
 
 // At is the worker's share of the pass in which something happened at a time:
 // the last one that had begun; nil if none had.
-func (life *WorkerProcess) At(ns int64) *WorkerPass {
+func (wp *WorkerProcess) At(ns int64) *WorkerPass {
 	var last *WorkerPass
-	for _, w := range life.Workers {
+	for _, w := range wp.Workers {
 		if w.Pass.Begin <= ns {
 			last = w
 		}
@@ -175,9 +175,9 @@ func (life *WorkerProcess) At(ns int64) *WorkerPass {
 }
 
 // Last is its share of the last pass that it served; nil unknown.
-func (life *WorkerProcess) Last() *WorkerPass {
-	if len(life.Workers) == 0 {
+func (wp *WorkerProcess) Last() *WorkerPass {
+	if len(wp.Workers) == 0 {
 		return nil
 	}
-	return life.Workers[len(life.Workers)-1]
+	return wp.Workers[len(wp.Workers)-1]
 }

@@ -238,10 +238,10 @@ func TestPersistent(t *testing.T) {
 	if said := verdict(result, 1); !strings.Contains(said, "Worker 1 died in pass 2: SIGSEGV") {
 		t.Error(said)
 	}
-	if lives := result.Timeline.Loaders[0].Lives; len(lives) != 2 || len(lives[0].Workers) != 3 {
-		t.Errorf("%d lives", len(lives))
+	if wps := result.Timeline.Loaders[0].WorkerProcesses; len(wps) != 2 || len(wps[0].Workers) != 3 {
+		t.Errorf("%d worker processes", len(wps))
 	}
-	var _ *timeline.WorkerProcess = result.Timeline.Loaders[0].Lives[0]
+	var _ *timeline.WorkerProcess = result.Timeline.Loaders[0].WorkerProcesses[0]
 }
 
 // TestNoWorkers: without workers none can die, which is not the same as that none

@@ -89,7 +89,7 @@ func (o *outcome) users(c *cause, d *death) {
 	text := fmt.Sprintf("Last seen resident: %s in the main process", words.Bytes(main.Memory.Rss))
 	var least, most int64
 	n := 0
-	for _, w := range d.Worker.Loader.Lives {
+	for _, w := range d.Worker.Loader.WorkerProcesses {
 		p := w.Process
 		if p == nil || p.Memory.Rss == 0 || !o.overlap(w, d) {
 			continue

@@ -119,7 +119,7 @@ func polite(end timeline.Death) bool {
 // gone on by a handler of its own.
 func (o *outcome) allAlike(d *death) bool {
 	for _, l := range d.Worker.Loader.Process.Loaders {
-		for _, w := range l.Lives {
+		for _, w := range l.WorkerProcesses {
 			if other := o.ends.Of(w); w != d.Worker && o.overlap(w, d) && other.Known && other.Signal != d.Signal {
 				return false
 			}

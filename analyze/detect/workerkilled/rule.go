@@ -58,7 +58,7 @@ func judge(c *detect.Case) detect.Verdict {
 func look(c *detect.Case) *outcome {
 	o := &outcome{Case: c, ends: detect.Of(c, ends.Source)}
 	for _, l := range c.Loaders {
-		for _, w := range l.Lives {
+		for _, w := range l.WorkerProcesses {
 			o.workers++
 			d, why := o.verdict(w)
 			switch {

@@ -135,7 +135,7 @@ func (c *collected) object(t *timeline.Timeline, l *timeline.Loader, number uint
 			}
 		}
 	}
-	for _, worker := range l.Lives {
+	for _, worker := range l.WorkerProcesses {
 		if worker.Object != number || worker.Process == nil {
 			continue
 		}

@@ -41,7 +41,7 @@ type End struct {
 func of(t *timeline.Timeline) *Ends {
 	e := &Ends{processes: t.Processes, of: map[*timeline.WorkerProcess]End{}, worker: map[*timeline.Process]bool{}}
 	for _, l := range t.Loaders {
-		for _, w := range l.Lives {
+		for _, w := range l.WorkerProcesses {
 			end := End{Worker: w}
 			end.Death, end.Known = w.Died()
 			e.workers, e.of[w] = append(e.workers, end), end

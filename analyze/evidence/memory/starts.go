@@ -66,8 +66,8 @@ func (f *firstBatches) Build(e *collect.Evidence) *Starts {
 	s := &Starts{map[*timeline.Loader][]Start{}}
 	for _, l := range collect.Of(e, timeline.Source).Loaders {
 		begun := map[passKey][]*traces.Worker{}
-		for _, life := range l.Lives {
-			if r := life.Begin; r != nil {
+		for _, wp := range l.WorkerProcesses {
+			if r := wp.Begin; r != nil {
 				k := passKey{l.Process.Part, l.Process.Proc, r.Loader, r.Pass}
 				begun[k] = append(begun[k], r)
 			}
