@@ -79,7 +79,7 @@ func joinComplaints(p *Process) {
 			continue
 		}
 		for _, pid := range c.Pids {
-			if wp := p.wp(pid, c.TsNS); wp != nil {
+			if wp := p.workerOf(pid, c.TsNS); wp != nil {
 				if !slices.ContainsFunc(wp.Named, func(old WorkerDeathError) bool { return old.Exception == c.Exception }) {
 					wp.Named = append(wp.Named, c)
 				}
@@ -105,8 +105,8 @@ func joinComplaints(p *Process) {
 	}
 }
 
-// life is the worker that had a pid last, at a time.
-func (p *Process) wp(pid int32, ns int64) *WorkerProcess {
+// workerOf is the worker process that had a pid last, at a time.
+func (p *Process) workerOf(pid int32, ns int64) *WorkerProcess {
 	var best *WorkerProcess
 	for _, l := range p.Loaders {
 		for _, wp := range l.WorkerProcesses {
