@@ -62,9 +62,6 @@ func Unused(r *analyze.Result) []string {
 // Tables of a newer dptrace are not counted: nothing else suffers.
 func Incomplete(r *analyze.Result) []string {
 	lines := append(cutOrDamaged(r), lost(r)...)
-	if r.Account == nil {
-		return lines
-	}
 	for _, u := range r.Processes.Unhooked {
 		if u.Torch {
 			lines = append(lines, fmt.Sprintf("pid %d used torch and was not watched from inside: %s", u.Pid, u.Reason))
@@ -90,9 +87,6 @@ func cutOrDamaged(r *analyze.Result) (lines []string) {
 
 // lost says what was not recorded although it should have been.
 func lost(r *analyze.Result) (lines []string) {
-	if r.Account == nil {
-		return nil
-	}
 	for _, l := range r.Lost {
 		if l.Source == "trace" {
 			continue // in cutOrDamaged, with its place

@@ -153,17 +153,26 @@ func TestFails(t *testing.T) {
 
 func TestIncomplete(t *testing.T) {
 	part := &traces.Part{Name: "host-1", Sealed: true}
+	whole := &traces.Run{Parts: []*traces.Part{part}}
+	hookLost := account.Loss{Source: "hook", Reason: "the hook gave up: no recorder for 10 s"}
 	for _, c := range []struct {
-		name string
-		run  *traces.Run
-		want int
+		name    string
+		run     *traces.Run
+		account account.Account
+		want    int
 	}{
-		{"sealed", &traces.Run{Parts: []*traces.Part{part}}, 0},
-		{"cut", &traces.Run{Parts: []*traces.Part{part, {Name: "host-2"}}}, 1},
-		{"torn", &traces.Run{Parts: []*traces.Part{part}, Problems: []traces.Problem{{Part: part, Kind: traces.Torn}}}, 1},
-		{"a newer table only", &traces.Run{Parts: []*traces.Part{part}, Problems: []traces.Problem{{Part: part, Kind: traces.Newer}}}, 0},
+		{"sealed", whole, account.Account{}, 0},
+		{"cut", &traces.Run{Parts: []*traces.Part{part, {Name: "host-2"}}}, account.Account{}, 1},
+		{"torn", &traces.Run{Parts: whole.Parts, Problems: []traces.Problem{{Part: part, Kind: traces.Torn}}}, account.Account{}, 1},
+		{"a newer table only", &traces.Run{Parts: whole.Parts, Problems: []traces.Problem{{Part: part, Kind: traces.Newer}}}, account.Account{}, 0},
+		{"a hook that gave up: nobody knows how much is lost", whole, account.Account{Lost: []account.Loss{hookLost}}, 1},
+		{"rows that a full disk lost, and a ring", whole, account.Account{Lost: []account.Loss{{Source: "writer", Table: "batch_next", Count: 9}, {Source: "kernel", Count: 1}}}, 2},
+		{"torn, which the account has too", &traces.Run{Parts: whole.Parts, Problems: []traces.Problem{{Part: part, Kind: traces.Torn}}},
+			account.Account{Lost: []account.Loss{{Source: "trace", Count: 3}}}, 1},
+		{"a torch process without the hook", whole, account.Account{Processes: account.Processes{Unhooked: []account.Unhooked{{Pid: 7, Torch: true}}}}, 1},
+		{"a tool without the hook", whole, account.Account{Processes: account.Processes{Unhooked: []account.Unhooked{{Pid: 7}}}}, 0},
 	} {
-		if got := Incomplete(&analyze.Result{Run: c.run}); len(got) != c.want {
+		if got := Incomplete(&analyze.Result{Run: c.run, Account: &c.account}); len(got) != c.want {
 			t.Errorf("%s: %q, want %d lines", c.name, got, c.want)
 		}
 	}
