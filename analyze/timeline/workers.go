@@ -38,7 +38,8 @@ func joinExits(p *Process, pr *procRows) {
 		}
 		if best == nil {
 			if l := p.loaderOf(exit.Loader); l != nil {
-				l.WorkerProcesses = append(l.WorkerProcesses, &WorkerProcess{Loader: l, Number: int(exit.Worker), Pid: exit.Pid, Object: exit.Loader, Exit: exit})
+				wp := &WorkerProcess{Loader: l, Number: int(exit.Worker), Pid: exit.Pid, Object: exit.Loader, Exit: exit}
+				l.WorkerProcesses = append(l.WorkerProcesses, wp)
 			}
 			continue
 		}
