@@ -75,10 +75,9 @@ func (c *Case) gap() string {
 			gaps = append(gaps, g.Gap(c.Loaders))
 		}
 	})
-	gaps = slices.DeleteFunc(gaps, func(g string) bool { return g == "" })
 	var once []string
 	for _, g := range gaps {
-		if !slices.Contains(once, g) {
+		if g != "" && !slices.Contains(once, g) {
 			once = append(once, g)
 		}
 	}

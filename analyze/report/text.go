@@ -32,9 +32,6 @@ const most = 6
 // checked, and what recording has cost. Where nothing is wrong these are 12 lines
 // at most, if the command and the paths are not long.
 func Text(w io.Writer, r *analyze.Result, o Options) error {
-	if o.Width == 0 {
-		o.Width = 100
-	}
 	p := &page{Options: o, w: w, printed: map[string]string{}}
 	if p.Width <= 0 {
 		p.Width = 100
