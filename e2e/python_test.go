@@ -110,10 +110,15 @@ type result struct {
 	stdout, stderr string
 }
 
+// tail is the end of stderr. That of torchrun ends in its own traceback, so that the end of what came before it is there too.
 func (r result) tail() string {
-	text := strings.TrimSpace(r.stderr)
+	before, launcher, _ := strings.Cut(strings.TrimSpace(r.stderr), "ERROR:torch.distributed.elastic")
+	return end(before) + end(launcher)
+}
+
+func end(text string) string {
 	if len(text) > 1500 {
-		text = "…" + text[len(text)-1500:]
+		return "…" + text[len(text)-1500:]
 	}
 	return text
 }

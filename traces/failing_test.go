@@ -38,6 +38,18 @@ func (f diskFile) Write(b []byte) (int, error) {
 	return n, nil
 }
 
+// Close gives back what an unlinked file held.
+func (f diskFile) Close() error {
+	if _, err := os.Stat(f.Name()); errors.Is(err, os.ErrNotExist) {
+		held, err := f.File.Stat()
+		if err != nil {
+			return err
+		}
+		f.disk.room += int(held.Size())
+	}
+	return f.File.Close()
+}
+
 // clock is a time that tests move.
 type clock struct{ t time.Time }
 
@@ -109,6 +121,37 @@ func TestDiskFull(t *testing.T) {
 		}
 		if len(got["batch_fetch"]) != len(want) || told != w.Lost()["batch_fetch"] || (full != nil) != (told > 0) {
 			t.Fatalf("room %d: %d rows of %d, told %d lost of %d, %v", room, len(got["batch_fetch"]), len(want), told, w.Lost()["batch_fetch"], full)
+		}
+	}
+}
+
+// The disk fills to its last byte and stays so: what is lost is told nevertheless, in a trace that ends as it should.
+func TestDiskFullToTheEnd(t *testing.T) {
+	for room := reserveBytes; room < reserveBytes+9000; room += 499 {
+		d, c := &disk{room: room}, &clock{time0}
+		dir := filepath.Join(t.TempDir(), "x.dptrace")
+		w, err := Create(dir, "host-1", Options{create: d.create, now: c.now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 1000 {
+			w.Append(sampleRow(tableOfName["batch_fetch"], i))
+			if i%20 == 0 {
+				c.t = c.t.Add(time.Second)
+				w.Tick()
+			}
+		}
+		d.room = min(d.room, 0) // somebody else took what was left
+		if err := w.Seal(); !errors.Is(err, syscall.ENOSPC) {
+			t.Fatalf("room %d: %v", room, err)
+		}
+		got, r := readAll(t, dir)
+		var told uint64
+		for _, row := range Rows[Lost](r) {
+			told += row.Count
+		}
+		if len(r.Problems) > 0 || told != w.Lost()["batch_fetch"] || uint64(len(got["batch_fetch"]))+told != 1000 {
+			t.Fatalf("room %d: %d rows, told %d lost of %d, %v", room, len(got["batch_fetch"]), told, w.Lost()["batch_fetch"], r.Problems)
 		}
 	}
 }

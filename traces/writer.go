@@ -25,6 +25,9 @@ const (
 	maxRowBytes = 4 << 20
 	// retryAfter is the pause between attempts to write after one failed.
 	retryAfter = time.Second
+	// reserveBytes is the room that a Writer keeps for its last words: the
+	// segments of lost and meta with their indexes, four pages or blocks of 4 KiB.
+	reserveBytes = 32 << 10
 )
 
 // Options say how a part is written.
@@ -47,6 +50,7 @@ type Writer struct {
 	enc    *encoder
 	tables map[reflect.Type]*tableWriter
 	order  []*tableWriter // as first used
+	spare  file           // reserveBytes of an unlinked file; nil where there was no room for it
 	err    error          // the last one of any table
 	bytes  int64
 	closed bool
@@ -95,7 +99,24 @@ func Create(dir, part string, o Options) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create part of trace: %w", err)
 	}
-	return &Writer{dir: path, o: o, enc: enc, tables: map[reflect.Type]*tableWriter{}}, nil
+	return &Writer{dir: path, o: o, enc: enc, tables: map[reflect.Type]*tableWriter{}, spare: reserve(path, o)}, nil
+}
+
+// reserve takes reserveBytes of the disk with a file that has no name, so that
+// they are given back when the process ends in whatever way. What was lost on a
+// disk that is full to its last page could not be told without them.
+func reserve(dir string, o Options) file {
+	name := filepath.Join(dir, "reserve")
+	f, err := o.create(name)
+	if err != nil {
+		return nil
+	}
+	_, err = f.Write(make([]byte, reserveBytes))
+	if errors.Join(err, os.Remove(name)) != nil {
+		f.Close()
+		return nil
+	}
+	return f
 }
 
 // Dir is the folder of the part.
@@ -304,6 +325,9 @@ func (w *Writer) end(seal bool) error {
 			t.lose(uint64(n), t.err.Error())
 			t.buffered.reset()
 		}
+	}
+	if w.spare != nil {
+		w.spare.Close() // only rows about the trace itself are written from here on
 	}
 	w.tellLost(true)
 	if seal {

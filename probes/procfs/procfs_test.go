@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -53,6 +54,13 @@ func TestProcess(t *testing.T) {
 	}
 	pid := int32(child.Process.Pid)
 	defer func() { _ = child.Process.Kill(); _ = child.Wait() }()
+	// Start returns when exec closes its pipe, and exec sets the new arguments only after that (fs/exec.c, begin_new_exec; since 5.8).
+	for range 10_000 {
+		if len(Cmdline(pid)) > 0 {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
 	if got, want := Cmdline(pid), append([]string{"sh"}, args...); !slices.Equal(got, want) {
 		t.Errorf("arguments %q, want %q", got, want)
 	}
