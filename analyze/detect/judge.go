@@ -81,11 +81,8 @@ func (c *Case) fill(f *finding.Finding) {
 }
 
 // excuse lowers a finding that a known kind of program without a bug would cause
-// as well, and says which.
+// as well, and says which. What is proven has no excuse left.
 func (c *Case) excuse(f *finding.Finding) {
-	if len(c.rule.Excuses) == 0 {
-		return
-	}
 	var open []string
 	for _, x := range c.rule.Excuses {
 		excluded := false
@@ -93,8 +90,13 @@ func (c *Case) excuse(f *finding.Finding) {
 			open = append(open, x.Text)
 		}
 	}
-	f.NotABugIf = strings.Join(open, " Or ")
 	if len(open) > 0 {
 		f.Certainty = min(f.Certainty, finding.Likely)
+	}
+	if len(c.rule.Excuses) > 0 {
+		f.NotABugIf = strings.Join(open, " Or ")
+	}
+	if f.Certainty == finding.Proven {
+		f.NotABugIf = ""
 	}
 }

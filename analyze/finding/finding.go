@@ -41,10 +41,13 @@ type Finding struct {
 	Cost      string     `json:"cost"`         // in the user's unit: draws, samples, epochs, MB, ms per step
 	Fix       string     `json:"fix"`          // code, or what to do
 	Verify    string     `json:"verify"`       // how to see that the fix worked
-	NotABugIf string     `json:"not_a_bug_if"` // when this is what the user wants
+	NotABugIf string     `json:"not_a_bug_if"` // the excuses that nothing observed has excluded; "" for what is proven
 	Proof     string     `json:"proof"`        // where the evidence comes from: hook, procfs, kernel
 
 	Accepted string `json:"accepted,omitempty"` // why the user wants it as it is, by dptrace.toml; "" not accepted
+
+	// Facts is what a rule has learned on the way, for its own excuses: they are asked after it has judged.
+	Facts any `json:"-"`
 }
 
 // Loader says which DataLoader a finding is about.
