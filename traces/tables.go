@@ -52,6 +52,22 @@ type Exit struct {
 	Source string `col:"source"`
 }
 
+// Act is what a Python was seen to do to another process, or that it ended in
+// good order itself.
+type Act struct {
+	Head // proc: who did it
+	// signal (it sent one), status (it learned that a child of its own ended badly), end (it ended itself, and not by an
+	// exception that nobody caught: whatever its exit code says is an answer of its own)
+	Op       string `col:"op"`
+	Pid      int32  `col:"pid"`       // of the other; negative: of a process group; 0: its own group, or os.system's child, whose pid nobody knows
+	Signal   int32  `col:"signal"`    // number, of signal
+	ExitCode int32  `col:"exit_code"` // of status, as multiprocessing's: -N for signal N
+	// of status: yes (the program looked at it, or got it as an exception), no (not so far: a later row says so)
+	Read    string `col:"read"`
+	By      string `col:"by"`       // Python's function or attribute
+	BeginNS int64  `col:"begin_ns"` // of os.system's child: not earlier; else 0
+}
+
 // Loader is one DataLoader object.
 type Loader struct {
 	Head
