@@ -86,6 +86,8 @@ func blank(kind uint16, h traces.Head) any {
 		return &traces.Opened{Head: h, Source: "fd"}
 	case typeSetEpoch:
 		return &traces.SetEpoch{Head: h, Epoch: -1}
+	case typeSearch:
+		return &traces.RngSearch{Head: h, Worker: -1}
 	}
 	return nil
 }

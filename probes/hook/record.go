@@ -29,6 +29,7 @@ const (
 	typeLeftover
 	typeOpened
 	typeSetEpoch
+	typeSearch
 )
 
 // The fixed part of a record.
