@@ -301,12 +301,22 @@ type Digest struct {
 	// of each sample: 1 all of its content went into Contents, 2 chunks of it, +4 there is next to nothing in it (all
 	// bytes equal), +8 Metas is of strings too, +16 Metas is of integers only, +32 some of it could not be read and is
 	// left out, +64 it is the sample before it in the fetch, of the index before, but for some rows at the beginning of an
-	// array and others at its end: windows of one series (looked for in the first 32 samples of a worker and pass)
+	// array and others at its end: windows of one series (looked for in the first 32 samples of a worker and pass), +128
+	// it has less than 1 KiB: it may be no more than the name of what the collate function reads
 	Kinds    []byte `col:"kinds"`
 	Contents []byte `col:"contents"` // of each sample: BLAKE2b-128
 	// of each sample: BLAKE2b-128 of its strings and integers alone, which augmentation leaves as they are; zeros: it has
 	// none
 	Metas []byte `col:"metas"`
+	// of each sample what became of it in the batch, its row, where the sample is short and the collate function the
+	// program's own; else empty. 0: it is not to be seen in the batch, else as Kinds
+	RowKinds []byte `col:"row_kinds"`
+	Rows     []byte `col:"rows"`        // BLAKE2b-128 of that row, large arrays by pieces
+	Names    string `col:"names"`       // with the first of a pass: what the parts are called, with commas between; "" they differ, or are not told
+	Counts   []byte `col:"part_counts"` // of each sample how many parts of it have digests of their own: its first 12 leaves, if it has several
+	// of each part 8 bytes of BLAKE2b, but for the lowest 3 bits of the first: +1 of pieces of it; 0 an array or a list of
+	// numbers, 2 an integer, 4 a text, 6 another single value
+	Parts []byte `col:"parts"`
 }
 
 // Leftover is samples of an IterableDataset that a worker had taken when it

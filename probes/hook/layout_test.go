@@ -35,7 +35,7 @@ func TestFieldsAreColumns(t *testing.T) {
 		"fetch":  {typeFetch, nil, ""},
 		"next":   {typeNext, values{"status": 2}, ""},
 		"state":  {typeState, values{"when": 6, "id_length": 2}, "id, raw"},
-		"digest": {typeDigest, values{"n": 0, "indexed": 0}, ""},
+		"digest": {typeDigest, values{"n": 0, "indexed": 0, "rowed": 0, "names_length": 0}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			of := values{}

@@ -92,6 +92,8 @@ DIGEST_FIELDS = (
     ("fetch", "I"),
     ("n", "H"),
     ("indexed", "H"),
+    ("rowed", "H"),
+    ("names_length", "H"),
 )
 
 # What the numbers of a field mean, from 0.
