@@ -7,7 +7,7 @@ import atexit
 import os
 import sys
 
-from . import attributes, collectives, dist, failures, guard, identity, ring, slots
+from . import attributes, collectives, dist, failures, guard, identity, iterators, ring, slots, steps, training
 
 _state = {"fork": False, "tasks": 0}
 
@@ -31,6 +31,8 @@ def forked():
         collectives.after_fork()
         identity.after_fork()
         attributes.after_fork()
+        steps.after_fork()
+        training.after_fork()
         _state["fork"], _state["tasks"] = False, 0
         if not _under_multiprocessing():  # those say what they are when they run
             _state["fork"] = True
@@ -75,6 +77,7 @@ def process_run(original, self, *args, **kwargs):
         try:
             if plain:
                 slots.write_globals(slots.END, 0)
+                iterators.process_ends()
                 ring.ring.close()
         except Exception as e:
             if guard.theirs(e):
@@ -89,6 +92,7 @@ def ended():
             raised = failures.uncaught()
             if raised is not None:
                 failures.ended(raised)
+            iterators.process_ends()
             ring.ring.close()
     except Exception as e:
         if guard.theirs(e):
