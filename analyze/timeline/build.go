@@ -140,7 +140,10 @@ func (ps *passRows) build(l *Loader, number int) *Pass {
 	}
 	p.Open = ps.next.open
 	if ps.watched {
-		p.uses, p.Optimizers, p.Role = &ps.uses, ps.uses.optimizers, ps.uses.role()
+		p.uses, p.Optimizers, p.Role = &ps.uses, nil, ps.uses.role()
+		if p.Role == Train {
+			p.Optimizers = ps.uses.optimizers
+		}
 	}
 	return p
 }

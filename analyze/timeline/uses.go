@@ -37,7 +37,7 @@ type uses struct {
 	pairs   int  // deliveries that shared the backward call of one other delivery
 	several int  // or of several: they are not of their steps
 	stepped bool // some delivery is in own
-	joined  bool // its first delivery came when another pass, not yet over, had been trained on
+	joined  bool // its first delivery came right after a step on another loader's
 
 	optimizers  []uint32 // whose steps those were
 	first, last uint32   // restarts
@@ -71,6 +71,7 @@ type loop struct {
 	backwards uint64
 	recent    *passRows // that delivered last
 	after     *passRows // that came to its end last, and nothing was delivered since
+	ended     bool      // some pass has come to its end since the last delivery
 	open      []*passRows
 	waiting   []waiting
 }
@@ -120,6 +121,10 @@ func (lp *loop) since(r *traces.BatchNext) {
 		u.lateOff, u.lateEval, u.lateAlone = u.lateOff || r.GradOff, u.lateEval || r.Evaluating, u.lateAlone || r.Alone
 		if to > from {
 			lp.wait(waiting{lp.after, u.n - 1, u.n - 1, from, to, inLate})
+			if u.zeros > 0 && to-from >= uint64(u.zeros) {
+				lp.wait(waiting{lp.after, u.n - u.zeros, u.n - 1, from, to, inBurst})
+			}
+			lp.share(nil, from, to)
 		}
 	}
 }
@@ -144,20 +149,19 @@ func (lp *loop) backward(from, to uint64) {
 	u := &ps.uses
 	i := u.n - 1
 	u.back.add(i)
-	if !u.back0 {
-		u.back0 = true
-		for _, o := range lp.open {
-			if o != ps {
-				o.uses.others++
-			}
-		}
-	}
+	u.back0 = true
 	lp.wait(waiting{ps, i, i, from, to, inOwn})
 	if u.zeros > 0 && to-from > uint64(u.zeros) {
 		lp.wait(waiting{ps, i - u.zeros, i - 1, from, to, inBurst})
 	}
+	lp.share(ps, from, to)
+}
+
+// share a backward call with the last deliveries of all other loaders.
+func (lp *loop) share(ps *passRows, from, to uint64) {
 	for _, o := range lp.open {
 		if o != ps {
+			o.uses.others++
 			lp.wait(waiting{o, o.uses.n - 1, o.uses.n - 1, from, to, inShared})
 		}
 	}
@@ -214,10 +218,13 @@ func (lp *loop) deliver(ps *passRows, r *traces.BatchNext) {
 	u := &ps.uses
 	u.close()
 	if r.Status != "ok" {
-		lp.recent, lp.after = nil, nil
+		lp.ended = true
+		if lp.recent == ps || lp.recent == nil {
+			lp.recent, lp.after = nil, ps
+		}
 		lp.open = slices.DeleteFunc(lp.open, func(o *passRows) bool { return o == ps })
-		if r.Status == "stop" && u.n > 0 {
-			lp.after = ps
+		if u.n == 0 || r.Status != "stop" {
+			lp.after = nil
 		}
 		if u.n == 0 {
 			u.lateOff, u.lateEval = !r.Grad, r.Evaluating
@@ -227,7 +234,7 @@ func (lp *loop) deliver(ps *passRows, r *traces.BatchNext) {
 	u.last = r.Restarts
 	if u.n == 0 {
 		u.first = r.Restarts
-		u.joined = slices.ContainsFunc(lp.open, func(o *passRows) bool { return o.uses.stepped })
+		u.joined = lp.recent != nil && !lp.ended && lp.recent.uses.stepped && lp.recent.uses.back0
 	}
 	if !r.Grad {
 		u.off.add(u.n)
@@ -235,7 +242,7 @@ func (lp *loop) deliver(ps *passRows, r *traces.BatchNext) {
 	u.rows.add(r.Rows)
 	u.n++
 	u.open = true
-	lp.recent, lp.after = ps, nil
+	lp.recent, lp.after, lp.ended = ps, nil, false
 	if !slices.Contains(lp.open, ps) {
 		if len(lp.open) == mostShared {
 			lp.open = slices.Delete(lp.open, 0, 1)
