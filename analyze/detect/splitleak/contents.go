@@ -78,5 +78,9 @@ func (e *evaluation) compare(mine, theirs *digests.Digest) {
 }
 
 // other reports whether the indices that were trained on gave something else than
-// in the evaluation, wherever that was compared.
-func (e *evaluation) other() bool { return e.alike == 0 && e.unlike >= enough }
+// in the evaluation, nearly wherever that was compared.
+func (e *evaluation) other() bool { return e.unlike >= enough && !e.confirmed() }
+
+// confirmed reports whether what was compared is the same, but for what training
+// has augmented: one of ten at least.
+func (e *evaluation) confirmed() bool { return e.alike > 0 && 10*e.alike >= e.alike+e.unlike }
