@@ -26,9 +26,35 @@ func as(what string, list []Sample) []Sample {
 	return list
 }
 
-func span(from, to int64) (list []int64) {
-	for i := from; i < to; i++ {
+// span is every step-th number, every one if nothing is said.
+func span(from, to int64, step ...int64) (list []int64) {
+	for i := from; i < to; i += append(step, 1)[0] {
 		list = append(list, i)
+	}
+	return list
+}
+
+// holding is samples of dataset 1 that contain a row of some number each.
+func holding(indices []int64, row func(int64) int64) []Sample {
+	list := of(1, indices...)
+	for i := range list {
+		list[i].Content = fmt.Sprint("row ", row(indices[i]))
+	}
+	return list
+}
+
+// doubled is 100 rows, and the last 40 of them once more.
+func doubled(i int64) int64 {
+	if i >= 100 {
+		return i - 41 // so that odd indices have copies at even ones
+	}
+	return i
+}
+
+// elsewhere is the samples in a dataset of as many, from index 0 on.
+func elsewhere(list []Sample) []Sample {
+	for i := range list {
+		list[i].ID = list[i].ID>>40<<40 | int64(i)
 	}
 	return list
 }
@@ -267,6 +293,25 @@ var cases = []struct {
 		t.Pass(Train, of(1, span(0, 80)...))
 		e.Pass(Eval, of(1, span(60, 100)...))
 	}, "likely", []string{"the collate function of the evaluation takes another part"}},
+
+	{"rare rows were doubled behind the others before the split", alternate(holding(span(0, 140, 2), doubled), holding(span(1, 140, 2), doubled)), "likely",
+		[]string{"40 of 70 samples that are evaluated are copies", "all copies lie at indices 100 to 139", "split first", "equal by themselves"}},
+	{"data that comes again as a whole", alternate(holding(span(0, 100), func(i int64) int64 { return i % 40 }), holding(span(100, 140), func(i int64) int64 { return i % 40 })), "cannot-tell",
+		[]string{"40 of 40 (100 %) contain, bit for bit"}},
+	{"few values", alternate(holding(span(0, 100), func(i int64) int64 { return i * i % 61 }), holding(span(100, 140), func(i int64) int64 { return i * i % 61 })), "cannot-tell", []string{"equal by themselves"}},
+	{"rows in two files", alternate(of(1, span(0, 80)...), elsewhere(of(2, span(70, 100)...))), "likely", []string{"10 of 30 samples", "a dataset object each", "rows of the one are rows of the other"}},
+	{"training's own rows, through another dataset object", alternate(of(1, span(0, 80)...), elsewhere(of(2, span(20, 50)...))), "cannot-tell", []string{"30 of 30 (100 %)"}},
+	{"other rows in two files", alternate(of(1, span(0, 80)...), elsewhere(of(2, span(80, 100)...))), "clean", []string{"no content is in both datasets"}},
+	{"other rows in two files, augmented", func(r *Run) {
+		p := r.Process(-1, 0)
+		e, t := two(p)
+		r.Add(p.Proc, traces.RngState{When: "after"})
+		for epoch := range 2 {
+			t.Pass(Train, as(fmt.Sprint("version ", epoch), of(1, span(0, 80)...)))
+			e.Pass(Eval, elsewhere(of(2, span(80, 100)...)))
+		}
+	}, "cannot-tell", []string{"a dataset object of its own"}},
+	{"other rows in two files, a part of which was looked at", alternate(of(1, span(0, 80)...), append(elsewhere(of(2, span(80, 100)...)), Sample{Index: 20, ID: 2<<40 | 20})), "cannot-tell", nil},
 
 	{"all of it is trained on", alternate(of(1, span(0, 80)...), of(1, span(20, 40)...)), "note", []string{"error in training"}},
 	{"predictions for everything", alternate(of(1, span(0, 80)...), of(1, span(0, 100)...)), "note", []string{"and others"}},

@@ -79,6 +79,7 @@ type evaluation struct {
 	unsure  bool         // another rank trains on a dataset that is not known to be the same
 	foreign bool         // another rank trains, and is not known to train the same model
 	models  int          // that were trained side by side before it, one of which it is right for; 0: it is known which one it is of
+	copies  copies
 }
 
 // leak is a sample that was trained on before.

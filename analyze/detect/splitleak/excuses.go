@@ -44,15 +44,28 @@ var doubts = []doubt{
 	},
 }
 
+// ofCopies is the excuse for rows that were copied before the split: that these are
+// no copies is never seen.
+var ofCopies = detect.Excuse{
+	Text: "these rows are equal by themselves (values of which there are few, data that comes again), and no copies.",
+	Excluded: func(_ *detect.Case, f *finding.Finding) bool {
+		_, of := f.Facts.(*copies)
+		return !of
+	},
+}
+
 // excuses are these, for the frame.
 var excuses = func() (list []detect.Excuse) {
 	for _, d := range doubts {
 		list = append(list, detect.Excuse{Text: d.text, Excluded: func(_ *detect.Case, f *finding.Finding) bool {
+			if _, of := f.Facts.(*copies); of {
+				return true
+			}
 			v, ok := f.Facts.(*verdict)
 			return ok && d.excluded(v, v.worst)
 		}})
 	}
-	return list
+	return append(list, ofCopies)
 }()
 
 // collatesApart reports whether training and evaluation have each a collate function

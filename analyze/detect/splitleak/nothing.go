@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/evidence/samples"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/analyze/words"
 )
@@ -17,6 +18,8 @@ type seen struct {
 	chosen          *evaluation // whose samples were trained on, before and after it
 	drawn           *evaluation // as many of whose samples were trained on as of any that training may draw
 	models          int         // one of which an evaluation may be of
+	equal           *evaluation // which has contents that were trained on
+	incomplete      bool        // not all contents were compared
 	apart           bool        // the dataset of one is not that of its training
 	unsure, foreign bool        // see evaluation
 }
@@ -36,9 +39,13 @@ func (v *verdict) seen() (s seen) {
 			s.drawn = e
 		}
 		s.models = max(s.models, e.models)
+		if e.copies.n > 0 {
+			s.equal = e
+		}
 		if len(e.phase) == 0 {
 			continue
 		}
+		s.incomplete = s.incomplete || !v.comparable(e)
 		s.samples = max(s.samples, e.samples)
 		s.judged++
 		s.unsure = s.unsure || e.unsure
@@ -86,7 +93,14 @@ func (v *verdict) unseen(s seen) detect.Verdict {
 	case s.models > 0:
 		return detect.CannotTell(fmt.Sprintf("%d models were trained side by side, and one of them on none of these samples: "+
 			"which one is evaluated is not known", s.models))
-	case s.apart:
+	case s.equal != nil:
+		of := ""
+		if s.equal.copies.apart {
+			of = "training has a dataset object of its own, and "
+		}
+		return detect.CannotTell(fmt.Sprintf(of+"%s contain, bit for bit, what samples that were trained on contain: rows that are equal "+
+			"by themselves, or copies", words.Share(s.equal.copies.n, s.equal.copies.looked)))
+	case s.apart && s.incomplete:
 		return detect.CannotTell("training has a dataset object of its own: whether some of its samples are the same is not known")
 	case s.unsure:
 		return detect.CannotTell("other ranks trained as well: whether their datasets hold the same samples at the same indices is not known")
@@ -103,6 +117,9 @@ const manySampled = 1000
 func (v *verdict) clean(s seen) detect.Verdict {
 	reason := fmt.Sprintf("none of %s samples was trained on before, in %s", words.Number(int64(s.samples*v.ledger.Scale())),
 		words.Count(s.judged, "evaluation"))
+	if s.apart {
+		reason += ": no content is in both datasets"
+	}
 	left := v.left()
 	switch {
 	case left == "":
@@ -111,6 +128,13 @@ func (v *verdict) clean(s seen) detect.Verdict {
 		return detect.CannotTell(reason + "; " + left)
 	}
 	return detect.Clean(reason + "; " + left)
+}
+
+// comparable reports whether contents say of all samples of an evaluation whether
+// they were trained on: all were compared, and none is augmented.
+func (v *verdict) comparable(e *evaluation) bool {
+	return e.complete() && v.ledger.Fixed(e.pass.Loader) &&
+		!slices.ContainsFunc(e.phase, func(p *samples.Pass) bool { return !v.ledger.Fixed(p.Loader) })
 }
 
 // left says what samples were left out.

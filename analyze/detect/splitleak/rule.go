@@ -26,6 +26,12 @@ var Rule = detect.Rule{
 func judge(c *detect.Case) detect.Verdict {
 	v := &verdict{Timeline: c.Timeline, ledger: detect.Of(c, samples.Source), ranks: c.Loaders, evals: detect.Of(c, evaluated)[c.ID()]}
 	v.choose()
+	if v.worst == nil || v.certainty(v.worst) == finding.Note {
+		if e := v.copying(); e != nil {
+			return detect.Found(fmt.Sprintf("copies of %s of pass %d were trained on", words.Share(e.copies.n, e.copies.looked), e.pass.Number),
+				v.copied(e))
+		}
+	}
 	if v.worst == nil {
 		return v.nothing()
 	}
