@@ -111,6 +111,9 @@ type Loader struct {
 	Batched      string `col:"batched"`       // a fetch is of a list of samples: yes; of one (batch_size=None): no; "" of an older trace
 	// what len() of an IterableDataset gave when the program asked for the loader's; 0: it did not
 	LenAsked int64 `col:"len_asked"`
+	// the dataset as it was given, from 1 in its process, one for each object, also where it is put together of others; 0 not
+	// known
+	Given uint32 `col:"given"`
 }
 
 // Pass is the begin or end of one iteration of a loader.
@@ -177,19 +180,36 @@ type BatchFetch struct {
 	Samples   int32  `col:"samples"`    // in the batch
 }
 
-// BatchNext is one delivery to the training loop, or its failure.
+// BatchNext is one delivery to the training loop, or its failure; or (exit) the
+// end of a process that was delivered any. What it says of the training loop is
+// of the time since the row before of the same process, whatever its loader, and
+// before next() was called; of exit since the last row.
 type BatchNext struct {
 	Head             // ts_ns: next() returns
-	Loader    uint32 `col:"loader"`     // Loader.Loader of the same process
+	Loader    uint32 `col:"loader"`     // Loader.Loader of the same process; 0 at exit
 	Pass      uint32 `col:"pass"`       // Pass.Pass
 	Batch     uint32 `col:"batch"`      // number of the delivery in its pass, from 0
 	Worker    int32  `col:"worker"`     // -1 main process, -2 unknown
-	Status    string `col:"status"`     // ok, stop, error
+	Status    string `col:"status"`     // ok, stop, error, exit
 	CallNS    int64  `col:"call_ns"`    // next() was called
 	ArrivedNS int64  `col:"arrived_ns"` // the batch came out of the queue; 0 unknown
 	Steps     uint64 `col:"steps"`      // optimizer steps of this process so far
-	Optimizer uint32 `col:"optimizer"`  // the one that stepped last; 0 none
+	Optimizer uint32 `col:"optimizer"`  // the one that stepped last, of those that train (Watched); 0 none
 	Grad      bool   `col:"grad"`       // torch.is_grad_enabled() at next()
+	Backwards uint64 `col:"backwards"`  // backward calls of this process so far
+	// The steps used the gradients of the backward calls after the first so many, up to so many: those since the optimizer's
+	// gradients were last thrown away. 0, 0: none did. A step of an optimizer over anything but modules' parameters that are
+	// older than the last delivery is none.
+	GradsFrom uint64 `col:"grads_from"`
+	GradsTo   uint64 `col:"grads_to"` // see there
+	// another number after each load_state_dict of an optimizer or of a module that is trained; weights that are put in and
+	// taken out again without a step between have the number of before
+	Restarts   uint32 `col:"restarts"`
+	Rows       int32  `col:"rows"`       // first dimension of the first array in the batch; -1 unknown
+	GradOff    bool   `col:"grad_off"`   // grad mode was switched off: no_grad, inference_mode, set_grad_enabled(False)
+	Evaluating bool   `col:"evaluating"` // eval() was called on a module that is trained, or it still is in evaluation mode
+	Alone      bool   `col:"alone"`      // a batch norm in training mode was given one row, after a batch of one row
+	Watched    bool   `col:"watched"`    // Backwards and what follows is known: no older trace, and no gradients that come from elsewhere
 }
 
 // RngSlot is one generator as the program names it. Slots are numbered per process.
@@ -352,6 +372,9 @@ type Optimizer struct {
 	Head
 	Optimizer uint32 `col:"optimizer"` // from 1 in its process, never reused
 	Class     string `col:"class"`     // qualified name
+	Params    int64  `col:"params"`    // tensors that it is over
+	Trains    string `col:"trains"`    // parameters of modules are among them: yes, no; "" of an older trace
+	Batches   int64  `col:"batches"`   // that had been delivered in its process when it was made
 }
 
 // Exception is what a fetch, a collate function or next() raised.

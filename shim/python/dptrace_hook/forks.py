@@ -7,7 +7,7 @@ import atexit
 import os
 import sys
 
-from . import attributes, children, collectives, dist, failures, guard, identity, ring, slots
+from . import attributes, children, collectives, dist, failures, guard, identity, iterators, ring, slots, steps, training
 
 _state = {"fork": False, "tasks": 0}
 
@@ -32,6 +32,8 @@ def forked():
         collectives.after_fork()
         identity.after_fork()
         attributes.after_fork()
+        steps.after_fork()
+        training.after_fork()
         _state["fork"], _state["tasks"] = False, 0
         if not _under_multiprocessing():  # those say what they are when they run
             _state["fork"] = True
@@ -80,6 +82,7 @@ def process_run(original, self, *args, **kwargs):
                 slots.write_globals(slots.END, 0)
                 if orderly:
                     children.ended()
+                iterators.process_ends()
                 ring.ring.close()
         except Exception as e:
             if guard.theirs(e):
@@ -96,6 +99,7 @@ def ended():
                 failures.ended(raised)
             else:
                 children.ended()
+            iterators.process_ends()
             ring.ring.close()
     except Exception as e:
         if guard.theirs(e):
