@@ -2,7 +2,7 @@
 import sys
 from _thread import _local, get_ident
 
-from . import attributes, digests, failures, guard, layouts, open_files, pagemap, ring, slots
+from . import attributes, digests, failures, guard, heap, layouts, open_files, pagemap, ring, slots
 from .ring import mono
 
 _FETCH = layouts.packed(layouts.FETCH_FIELDS)
@@ -34,6 +34,7 @@ class Worker:
         self.extents = pagemap.of_parent(here.inherited)
         self.persistent, self.told = False, None  # attributes.Told
         self.budget = None  # digests.Budget
+        self.last = None  # Fetches of the pass
         self.files = open_files.Files(-1)
 
 
@@ -61,7 +62,10 @@ def attach(fetcher, box, dataset, collate):
         if worker.extents is not None:
             worker.extents.begin(worker)
         worker.passes += 1
-        fetches = Fetches(0, worker.passes, worker.number, worker, dataset, collate)
+        ended(worker)
+        if worker.passes == 0:
+            heap.look((0, 0, worker.number), dataset, collate, here=True)
+        worker.last = fetches = Fetches(0, worker.passes, worker.number, worker, dataset, collate)
         if worker.passes == 0:
             torch = sys.modules["torch"]
             ring.put_json(ring.WORKER, {"phase": "ready", "worker": worker.number, "pid": ring.ring.pid, "seed": torch.initial_seed()})
@@ -75,6 +79,13 @@ def attach(fetcher, box, dataset, collate):
     box.append(fetches)
     fetches.slots.begin()
     attributes.at_fetch(fetches, dataset, collate)
+
+
+def ended(worker):
+    """A pass of a worker is over."""
+    last, worker.last = worker.last, None
+    if last is not None:
+        last.slots.end(last.fetch)
 
 
 def timed(box, collate):
@@ -215,6 +226,7 @@ def serve(original, *args, **kwargs):
             if worker is not None:
                 if worker.extents is not None:
                     worker.extents.end(worker)
+                ended(worker)
                 ring.put_json(ring.WORKER, {"phase": "end", "worker": worker.number, "pid": ring.ring.pid})
                 ring.ring.close()
         except Exception as e:

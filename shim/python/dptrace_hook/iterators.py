@@ -4,7 +4,8 @@ import struct
 import sys
 import weakref
 
-from . import attributes, discover, extents, failures, fetches, guard, identity, layouts, pickles, ring, slots, steps, training, worker_exits
+from . import (attributes, discover, extents, failures, fetches, guard, heap, identity, layouts, pickles, ring, slots, steps, training,
+               worker_exits)
 from .ring import mono
 
 _PUT, _NEXT = layouts.packed(layouts.PUT_FIELDS), layouts.packed(layouts.NEXT_FIELDS)
@@ -153,6 +154,7 @@ def workers_started(iterator, pickled):
     loader, number = iterator.__dict__["_dptrace_at"]
     for i, process in enumerate(iterator._workers):
         size, ns = pickled.get(id(process), (0, 0))
+        heap.started(process)
         ring.put_json(ring.WORKER, {"phase": "begin", "loader": loader, "pass": number, "worker": i, "pid": process.pid or 0,
                                     "pickled_bytes": size, "pickle_ns": ns})
 
@@ -389,11 +391,14 @@ def base_init(original, self, loader, *args, **kwargs):
     original(self, loader, *args, **kwargs)
     try:
         pass_begins(self, loader)
+        at = self.__dict__["_dptrace_at"]
         if fetches.here.single is not None:
-            fetches.here.single = self.__dict__["_dptrace_at"]
+            heap.look_for(loader, at)
+            fetches.here.single = at
         elif self.__dict__.get("_num_workers") and start_method(loader) == "fork":
             slots.before_fork()
-            fetches.here.inherited = extents.before_fork(loader, *self.__dict__["_dptrace_at"])
+            heap.look_for(loader, at)
+            fetches.here.inherited = extents.before_fork(loader, *at)
     except Exception as e:
         if guard.theirs(e):
             raise
