@@ -89,6 +89,10 @@ func blank(kind uint16, h traces.Head) any {
 		return &traces.Opened{Head: h, Source: "fd"}
 	case typeSetEpoch:
 		return &traces.SetEpoch{Head: h, Epoch: -1}
+	case typeAct:
+		return &traces.Act{Head: h}
+	case typeSearch:
+		return &traces.RngSearch{Head: h, Worker: -1}
 	}
 	return nil
 }

@@ -175,7 +175,7 @@ func TestTake(t *testing.T) {
 				t.Errorf("rows (-want +got):\n%s", diff)
 			}
 			var bad uint64
-			if tc.want == nil && tc.kind <= typeSetEpoch {
+			if tc.want == nil && tc.kind <= typeSearch {
 				bad = 1
 			}
 			if s.bad != bad {
