@@ -95,7 +95,7 @@ func (v *verdict) look() {
 		if !l.Iterable() || v.ledger.Resamples(l) != "" {
 			continue
 		}
-		v.fixed = v.fixed && v.ledger.Fixed(l)
+		v.fixed = v.fixed && v.ledger.Recurs(l)
 		for _, p := range l.Passes {
 			if s := v.pass(p); s != nil {
 				v.found = append(v.found, s)
@@ -299,7 +299,7 @@ func (v *verdict) different() detect.Verdict {
 		return detect.CannotTell("the samples of several workers are equal, and what the collate function makes of them is not: " +
 			"they name data of which each worker has its own, or it draws random numbers")
 	case !v.fixed:
-		return detect.CannotTell(v.unfixed())
+		return detect.CannotTell(v.ledger.Unfixed(v.ranks[0]))
 	case v.numbered != "":
 		return detect.CannotTell(fmt.Sprintf("%s is equal in samples of several workers, and other parts of them are not", v.numbered))
 	case v.equal > 0:
@@ -326,20 +326,6 @@ func (v *verdict) clean() detect.Verdict {
 		return detect.CannotTell(reason + "; " + left)
 	}
 	return detect.Clean(reason)
-}
-
-// unfixed says why contents that differ may be one sample's.
-func (v *verdict) unfixed() string {
-	l := v.ranks[0]
-	switch {
-	case v.ledger.Drew(l):
-		return words.ContentsDiffer
-	case samples.HandsOutBatches(l):
-		return words.BatchesDiffer
-	case v.passes() < 2:
-		return "no sample came from two workers, in one pass: whether its content would come again, or is drawn anew each time, shows in a second one"
-	}
-	return "no sample came from two workers, and none came again in another pass: its content may be drawn anew each time"
 }
 
 // left says what contents were left out.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dptrace/dptrace/analyze/evidence/digests"
 	"github.com/dptrace/dptrace/analyze/timeline"
+	"github.com/dptrace/dptrace/analyze/words"
 )
 
 // Read is what one worker read in one pass, of what was looked at.
@@ -73,16 +74,38 @@ func (r *Read) Looked() (n int) {
 }
 
 // Fixed reports whether two contents of a loader's samples that differ are two
-// samples: those of one pass come again in another. That no random numbers were
-// seen to be drawn says nothing: a generator may be out of reach. Of what collate
-// reads by key it is the rows of the batch that come again.
+// samples, as far as generators can be seen: random numbers were drawn in none of
+// its fetches, and it is samples that the dataset hands out; or the contents of one
+// pass come again in another, so that those numbers are for the order alone.
 func (j *Attribution) Fixed(l *timeline.Loader) bool {
-	fixed, ok := j.fixed[l]
+	return !j.Drew(l) && !HandsOutBatches(l) || j.Recurs(l)
+}
+
+// Recurs reports whether two contents of a loader's samples that differ are two
+// samples: those of one pass come again in another. That no random numbers were
+// seen to be drawn says less: a generator may be out of reach. Of what collate
+// reads by key it is the rows of the batch that come again.
+func (j *Attribution) Recurs(l *timeline.Loader) bool {
+	again, ok := j.again[l]
 	if !ok {
-		fixed = j.recurs(l)
-		j.fixed[l] = fixed
+		again = j.recurs(l)
+		j.again[l] = again
 	}
-	return fixed
+	return again
+}
+
+// Unfixed says why contents of a loader that does not recur may differ and be one
+// sample's.
+func (j *Attribution) Unfixed(l *timeline.Loader) string {
+	switch {
+	case j.Drew(l):
+		return words.ContentsDiffer
+	case HandsOutBatches(l):
+		return words.BatchesDiffer
+	case len(l.Passes) < 2:
+		return words.OnePassOfContents
+	}
+	return words.ContentsNeverAgain
 }
 
 // HandsOutBatches reports whether the dataset of a loader hands out batches
