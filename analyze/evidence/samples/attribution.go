@@ -23,7 +23,7 @@ type Attribution struct {
 	reads   map[*timeline.WorkerPass]*Read
 	same    map[datasetKey]sameness
 	sure    map[*timeline.Process]*surety
-	fixed   map[*timeline.Loader]bool
+	again   map[*timeline.Loader]bool // Recurs
 }
 
 // Pass is one pass of one rank.
@@ -37,7 +37,7 @@ type Pass struct {
 func (l *Ledger) Build(e *collect.Evidence) *Attribution {
 	t := collect.Of(e, timeline.Source)
 	j := &Attribution{ledger: l, of: map[int][]uint32{}, ends: map[int]int64{}, reads: map[*timeline.WorkerPass]*Read{},
-		same: map[datasetKey]sameness{}, sure: map[*timeline.Process]*surety{}, fixed: map[*timeline.Loader]bool{}}
+		same: map[datasetKey]sameness{}, sure: map[*timeline.Process]*surety{}, again: map[*timeline.Loader]bool{}}
 	j.number(l.passes(t))
 	j.read(t)
 	scopes := j.scopes()
