@@ -96,7 +96,10 @@ def ended():
                 failures.ended(raised)
             else:
                 children.ended()
-            ring.ring.close()
+            if children.awaited():
+                ring.ring.count() if ring.ring.open and not ring.ring.dead else None
+            else:
+                ring.ring.close()
     except Exception as e:
         if guard.theirs(e):
             raise
