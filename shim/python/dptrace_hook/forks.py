@@ -69,6 +69,8 @@ def process_run(original, self, *args, **kwargs):
     except BaseException as raised:  # which multiprocessing prints before it ends the process
         try:
             orderly = issubclass(type(raised), SystemExit)
+            if not orderly:
+                collectives.ended()
             failures.ended(raised)
         except Exception as e:
             if guard.theirs(e):
@@ -93,6 +95,7 @@ def ended():
                 slots.write_globals(slots.END, 0)
             raised = failures.uncaught()
             if raised is not None:
+                collectives.ended()
                 failures.ended(raised)
             else:
                 children.ended()

@@ -187,6 +187,8 @@ def put_indices(at, batch, worker, index, t0, ns, ids=None):
 def delivered(iterator, batch, worker, t0, arrived):
     at = iterator.__dict__["_dptrace_at"]
     iterator.__dict__["_dptrace_notes"]["delivered"] += 1
+    steps.handed += 1
+    steps.taken_when_handed = steps.taken
     ring.put(ring.NEXT, _NEXT.pack(*at, batch & 0xFFFFFFFF, worker, 1 + 256 * steps.is_grad_enabled(), t0, arrived, steps.taken,
                                    steps.last))
 

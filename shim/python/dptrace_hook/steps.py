@@ -5,6 +5,8 @@ import weakref
 from . import discover, guard, identity, ring
 
 taken = 0  # steps of this process so far
+handed = 0  # batches that the program was handed so far, and the steps until the last one
+taken_when_handed = 0
 look = None  # called with the optimizer after its step, where somebody waits for that
 last = 0  # number of the optimizer that stepped last; 0: none
 _last = None  # weak reference to it
