@@ -399,13 +399,16 @@ type Dist struct {
 	// ddp, fsdp; group (the program made a process group of its own that this rank is in), mesh (it made a DeviceMesh),
 	// mesh_dim (this rank's group along one dimension of a mesh), join (a Join context was entered; no ranks), init (the
 	// default process group is up), reduce (gradients were reduced by hand, seen at the optimizer's step), exchange (the
-	// program exchanged something else itself)
+	// program exchanged something else itself), meet (it called a function of torch.distributed between a batch and the
+	// step on it, for the first time), end (an exception ends the process)
 	Op string `col:"op"`
 	// of the wrapped model; names of the mesh's dimensions, joined by commas; of exchange: objects, or the function of
-	// torch.distributed
+	// torch.distributed; of meet: the function; of end: the one that raised last, "" none
 	Class   string  `col:"class"`
 	Backend string  `col:"backend"` // nccl, gloo and so on
 	Ranks   []int64 `col:"ranks"`   // global ranks: whose gradients are reduced together (ddp, fsdp, reduce), of the group, of the mesh
+	Calls   uint32  `col:"calls"`   // of end: functions of torch.distributed that the program called after the last batch, and that returned
+	Before  uint32  `col:"before"`  // of end: calls of Class that had returned
 }
 
 // Memory is a process's memory and CPU time from procfs.

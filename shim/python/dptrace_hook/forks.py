@@ -79,6 +79,8 @@ def process_run(original, self, *args, **kwargs):
     except BaseException as raised:  # which multiprocessing prints before it ends the process
         try:
             orderly = issubclass(type(raised), SystemExit)
+            if not orderly:
+                collectives.ended()
             failures.ended(raised)
         except Exception as e:
             if guard.theirs(e):
@@ -104,11 +106,15 @@ def ended():
                 _state["fork"].end()
             raised = failures.uncaught()
             if raised is not None:
+                collectives.ended()
                 failures.ended(raised)
             else:
                 children.ended()
             iterators.process_ends()
-            ring.ring.close()
+            if not children.awaited():
+                ring.ring.close()
+            elif ring.ring.open and not ring.ring.dead:
+                ring.ring.count()
     except Exception as e:
         if guard.theirs(e):
             raise

@@ -18,6 +18,7 @@ evaluated = False  # eval() was called since then, on a module that is trained
 alone = False  # since then a batch norm in training mode was given one row
 restarts = 0  # number of this training's weights: another one after each load_state_dict
 delivered = 0  # batches so far
+steps_then = 0  # steps until the last of them
 watched = False  # all of torch's functions were found
 _real = False  # backward() was called: until then autograd.grad() counts
 _roots = []  # weak references to modules on which eval() was called last
@@ -30,8 +31,8 @@ _looks = 0
 
 
 def after_fork():
-    global ran, off, evaluated, alone, restarts, delivered, _real, _serial, _swap, _loaded, _looks
-    ran = restarts = delivered = _serial = _looks = 0
+    global ran, off, evaluated, alone, restarts, delivered, steps_then, _real, _serial, _swap, _loaded, _looks
+    ran = restarts = delivered = steps_then = _serial = _looks = 0
     off = evaluated = alone = _real = _loaded = False
     _swap = None
     del _roots[:]
@@ -62,8 +63,9 @@ def end():
 
 def begin(rows, wanted):
     """A batch was handed over. wanted: batches of one row are what the loader was made for."""
-    global delivered, _armed
+    global delivered, steps_then, _armed
     delivered += 1
+    steps_then = steps.taken
     if _armed:
         _armed -= 1
         if not _armed:
