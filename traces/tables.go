@@ -52,6 +52,22 @@ type Exit struct {
 	Source string `col:"source"`
 }
 
+// Act is what a Python was seen to do to another process, or that it ended in
+// good order itself.
+type Act struct {
+	Head // proc: who did it
+	// signal (it sent one), status (it learned that a child of its own ended badly), end (it ended itself, and not by an
+	// exception that nobody caught: whatever its exit code says is an answer of its own)
+	Op       string `col:"op"`
+	Pid      int32  `col:"pid"`       // of the other; negative: of a process group; 0: its own group, or os.system's child, whose pid nobody knows
+	Signal   int32  `col:"signal"`    // number, of signal
+	ExitCode int32  `col:"exit_code"` // of status, as multiprocessing's: -N for signal N
+	// of status: yes (the program looked at it, or got it as an exception), no (not so far: a later row says so)
+	Read    string `col:"read"`
+	By      string `col:"by"`       // Python's function or attribute
+	BeginNS int64  `col:"begin_ns"` // of os.system's child: not earlier; else 0
+}
+
 // Loader is one DataLoader object.
 type Loader struct {
 	Head
@@ -181,10 +197,10 @@ type RngSlot struct {
 	Head
 	Slot  uint32 `col:"slot"`  // number in its process
 	Path  string `col:"path"`  // numpy, random, torch, dataset.transform.rng, collate_fn.keywords['rng'], pkg.aug.RNG
-	Kind  string `col:"kind"`  // mt19937 (NumPy, Python and torch), pcg64, pcg64dxsm, philox, sfc64, cv2
+	Kind  string `col:"kind"`  // mt19937 (NumPy, Python and torch), pcg64, pcg64dxsm, philox, sfc64, cv2, sobol (also Halton)
 	Class string `col:"class"` // of the generator object
 	Owner string `col:"owner"` // class of the object (or the module) that holds it
-	Role  string `col:"role"`  // global, dataset, transform, collate, iterator, module, order (samplers, shufflers, splits)
+	Role  string `col:"role"`  // global, dataset, transform, collate, iterator, module, process (found by its type, not from the dataset), order (samplers, shufflers, splits)
 	File  string `col:"file"`  // the line that assigns it, if there is exactly one; else ""
 	Line  int32  `col:"line"`  // in File; 0 unknown
 }
@@ -199,8 +215,9 @@ type RngState struct {
 	Worker int32  `col:"worker"` // as in BatchFetch
 	Fetch  uint32 `col:"fetch"`  // the fetch that it belongs to
 	// begin (fetcher made, after worker_init_fn), found (first sight of a generator found after a fetch), before (entering
-	// a fetch, if changed since the last row), after (leaving it), fork, task, end (of children that are no DataLoader
-	// workers)
+	// a fetch, if changed since the last row), after (leaving it), end (of a worker's pass: fetch is its last one; what did
+	// not change since the row before has ended each fetch in that state), fork, task, end (of children that are no
+	// DataLoader workers)
 	When string `col:"when"`
 	Pos  int64  `col:"pos"` // MT19937: words of the block already used, 0..624; else 0
 	ID   []byte `col:"id"`  // MT19937: words 1..4 of the key, little endian, 16 bytes; else empty
@@ -208,6 +225,28 @@ type RngState struct {
 	// after rows of fetches from 1 on
 	Raw   []byte `col:"raw"`
 	DurNS int64  `col:"dur_ns"` // time since the row before it in this slot, or of the fetch: bounds how much can have been drawn
+}
+
+// RngSearch is one search for generators: what it did not look at, a row for
+// each reason, or one row without a reason if it was complete.
+type RngSearch struct {
+	Head
+	Loader uint32 `col:"loader"` // the loader that was about to be gone through; in its workers 0, as in BatchFetch
+	Pass   uint32 `col:"pass"`   // as in BatchFetch
+	Worker int32  `col:"worker"` // -1 main process: what process has found there, workers that it forks have too
+	Fetch  uint32 `col:"fetch"`  // fetches of the pass before it
+	// walk (from the dataset and the collate function), process (all objects of the process, by type; not made anew for each
+	// pass: the last one before a pass counts)
+	Way     string `col:"way"`
+	Objects uint64 `col:"objects"` // looked at
+	Found   uint32 `col:"found"`   // generators; of process only those that the walk has not found
+	// "" (complete), nodes (the walk has ended after so many objects), items (of a container, or of a cache), modules, barred
+	// (the class has something of its own in the place of __dict__), type (of a library written in C), unreadable (a generator
+	// whose state cannot be read); of process: objects (too many), time, frozen (by gc.freeze), children (it would have had
+	// memory copied that living children share), names (too many generators)
+	Why  string `col:"why"`
+	Path string `col:"path"` // where, of the first
+	Left uint64 `col:"left"` // how many were not looked at; 0 unknown
 }
 
 // Dataset is a dataset that samples come from: of a loader, or inside of torch's
@@ -262,12 +301,22 @@ type Digest struct {
 	// of each sample: 1 all of its content went into Contents, 2 chunks of it, +4 there is next to nothing in it (all
 	// bytes equal), +8 Metas is of strings too, +16 Metas is of integers only, +32 some of it could not be read and is
 	// left out, +64 it is the sample before it in the fetch, of the index before, but for some rows at the beginning of an
-	// array and others at its end: windows of one series (looked for in the first 32 samples of a worker and pass)
+	// array and others at its end: windows of one series (looked for in the first 32 samples of a worker and pass), +128
+	// it has less than 1 KiB: it may be no more than the name of what the collate function reads
 	Kinds    []byte `col:"kinds"`
 	Contents []byte `col:"contents"` // of each sample: BLAKE2b-128
 	// of each sample: BLAKE2b-128 of its strings and integers alone, which augmentation leaves as they are; zeros: it has
 	// none
 	Metas []byte `col:"metas"`
+	// of each sample what became of it in the batch, its row, where the sample is short and the collate function the
+	// program's own; else empty. 0: it is not to be seen in the batch, else as Kinds
+	RowKinds []byte `col:"row_kinds"`
+	Rows     []byte `col:"rows"`        // BLAKE2b-128 of that row, large arrays by pieces
+	Names    string `col:"names"`       // with the first of a pass: what the parts are called, with commas between; "" they differ, or are not told
+	Counts   []byte `col:"part_counts"` // of each sample how many parts of it have digests of their own: its first 12 leaves, if it has several
+	// of each part 8 bytes of BLAKE2b, but for the lowest 3 bits of the first: +1 of pieces of it; 0 an array or a list of
+	// numbers, 2 an integer, 4 a text, 6 another single value
+	Parts []byte `col:"parts"`
 }
 
 // Leftover is samples of an IterableDataset that a worker had taken when it

@@ -51,6 +51,7 @@ func (b *Builder) build(problems []traces.Problem) *Timeline {
 			}
 		}
 		joinTree(here)
+		joinTold(here)
 		t.joinWorkers(rows, here)
 		t.Processes = append(t.Processes, here...)
 	}
@@ -83,7 +84,7 @@ func (pr *procRows) build(part *traces.Part, n uint32) *Process {
 	p := &Process{Part: part, Process: pr.process, Exit: pr.exit, Begin: pr.begin, End: pr.end, LostRecords: pr.lost,
 		Signals: pr.signals.all(), Oom: pr.oom, Memory: pr.memory, Raised: pr.raised.all(), Steps: pr.steps, Optimizers: pr.optims}
 	p.Proc = n
-	p.Groups = pr.dist
+	p.Groups, p.Acts = pr.dist, pr.acts.all()
 	for _, ps := range pr.passes {
 		if ps.next.between > 0 || ps.next.own > 0 {
 			p.Stepped = true

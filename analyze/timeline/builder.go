@@ -43,6 +43,7 @@ type procRows struct {
 	exits   []traces.Worker // exit rows: how they ended
 	ready   *traces.Worker  // this process is one
 	dist    []traces.Dist
+	acts    ends[traces.Act]
 	lost    map[string]uint64
 	windows map[windowKey]*windowCount
 	steps   uint64     // as of the last next()
@@ -121,6 +122,8 @@ func (p *partRows) addProcess(batch traces.Batch) {
 		each(rows, func(r *traces.Optimizer) { p.proc(&r.Head).optims++ })
 	case []traces.Dist:
 		each(rows, func(r *traces.Dist) { pr := p.proc(&r.Head); pr.dist = append(pr.dist, *r) })
+	case []traces.Act:
+		each(rows, func(r *traces.Act) { p.proc(&r.Head).acts.add(*r) })
 	}
 }
 

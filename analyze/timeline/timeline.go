@@ -45,6 +45,8 @@ type Process struct {
 	// Signals, and what was raised: the first and the last few rows.
 	Signals    []traces.Signal
 	Raised     []traces.Exception
+	Acts       []traces.Act  // what it did to others
+	Told       []traces.Act  // what its parent learned of its end
 	Oom        *traces.Oom   // the out-of-memory killer has chosen it
 	Memory     traces.Memory // its last row
 	Steps      uint64        // optimizer steps, as of the last next()

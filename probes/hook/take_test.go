@@ -124,21 +124,32 @@ func TestTake(t *testing.T) {
 			[]any{&traces.Private{Head: h, Pass: 1, Worker: 2, Fetch: 64, When: "window", Parent: 99, Present: 4096, Private: 8192, DurNS: 7}}},
 		{"digests of a stream", typeDigest,
 			append(slices.Concat(fixed("digest", values{"pass": 2, "worker": 1, "batch": 7, "fetch": 3, "n": 2}), pack(int64(32), int64(40))),
-				"\x01\x2aAAAAAAAAAAAAAAAABBBBBBBBBBBBBBBBaaaaaaaaaaaaaaaabbbbbbbbbbbbbbbb"...),
+				"\x01\x2aAAAAAAAAAAAAAAAABBBBBBBBBBBBBBBBaaaaaaaaaaaaaaaabbbbbbbbbbbbbbbb\x00\x01ppppPPPP"...),
 			[]any{&traces.Digest{Head: h, Pass: 2, Worker: 1, Batch: 7, Fetch: 3, Positions: []int64{32, 40}, Kinds: []byte{1, 42},
-				Contents: []byte("AAAAAAAAAAAAAAAABBBBBBBBBBBBBBBB"), Metas: []byte("aaaaaaaaaaaaaaaabbbbbbbbbbbbbbbb")}}},
+				Contents: []byte("AAAAAAAAAAAAAAAABBBBBBBBBBBBBBBB"), Metas: []byte("aaaaaaaaaaaaaaaabbbbbbbbbbbbbbbb"),
+				Counts: []byte{0, 1}, Parts: []byte("ppppPPPP"), RowKinds: []byte{}, Rows: []byte{}}}},
+		{"digest with a row and names", typeDigest,
+			append(slices.Concat(fixed("digest", values{"pass": 2, "worker": 1, "batch": 7, "fetch": 3, "n": 1, "rowed": 1, "names_length": 4}),
+				pack(int64(32))), "\x01AAAAAAAAAAAAAAAAaaaaaaaaaaaaaaaa\x09rrrrrrrrrrrrrrrrx,id\x02ppppPPPPqqqqQQQQ"...),
+			[]any{&traces.Digest{Head: h, Pass: 2, Worker: 1, Batch: 7, Fetch: 3, Positions: []int64{32}, Kinds: []byte{1}, RowKinds: []byte{9},
+				Contents: []byte("AAAAAAAAAAAAAAAA"), Metas: []byte("aaaaaaaaaaaaaaaa"), Rows: []byte("rrrrrrrrrrrrrrrr"), Names: "x,id",
+				Counts: []byte{2}, Parts: []byte("ppppPPPPqqqqQQQQ")}}},
+		{"digest without its parts", typeDigest,
+			append(slices.Concat(fixed("digest", values{"pass": 2, "worker": 1, "batch": 7, "fetch": 3, "n": 1}), pack(int64(32))),
+				"\x01AAAAAAAAAAAAAAAAaaaaaaaaaaaaaaaa\x01pppp"...), nil},
 		{"digest by index", typeDigest,
 			append(slices.Concat(fixed("digest", values{"loader": 4, "pass": 2, "worker": -1, "batch": 7, "fetch": 7, "n": 1, "indexed": 1}),
-				pack(int64(32), int64(-1))), "\x11AAAAAAAAAAAAAAAAaaaaaaaaaaaaaaaa"...),
+				pack(int64(32), int64(-1))), "\x11AAAAAAAAAAAAAAAAaaaaaaaaaaaaaaaa\x00"...),
 			[]any{&traces.Digest{Head: h, Loader: 4, Pass: 2, Worker: -1, Batch: 7, Fetch: 7, Positions: []int64{32}, Indices: []int64{-1},
 				Kinds:    []byte{17},
-				Contents: []byte("AAAAAAAAAAAAAAAA"), Metas: []byte("aaaaaaaaaaaaaaaa")}}},
+				Contents: []byte("AAAAAAAAAAAAAAAA"), Metas: []byte("aaaaaaaaaaaaaaaa"), Counts: []byte{0}, Parts: []byte{}, RowKinds: []byte{},
+				Rows: []byte{}}}},
 		{"digest without its metas", typeDigest,
 			append(slices.Concat(fixed("digest", values{"pass": 2, "worker": 1, "batch": 7, "fetch": 3, "n": 1}), pack(int64(32))),
 				"\x01AAAAAAAAAAAAAAAA"...), nil},
 		{"digest with more than it says", typeDigest,
 			append(slices.Concat(fixed("digest", values{"pass": 2, "worker": 1, "batch": 7, "fetch": 3, "n": 1}), pack(int64(32))),
-				"\x01AAAAAAAAAAAAAAAAaaaaaaaaaaaaaaaa-"...), nil},
+				"\x01AAAAAAAAAAAAAAAAaaaaaaaaaaaaaaaa\x00-"...), nil},
 		{"digests that claim more than they have", typeDigest,
 			slices.Concat(fixed("digest", values{"pass": 2, "worker": 1, "batch": 7, "fetch": 3, "n": 65535, "indexed": 1}), pack(int64(32))), nil},
 		{"digest cut short", typeDigest, pack(uint32(0), uint32(2)), nil},
@@ -164,7 +175,7 @@ func TestTake(t *testing.T) {
 				t.Errorf("rows (-want +got):\n%s", diff)
 			}
 			var bad uint64
-			if tc.want == nil && tc.kind <= typeSetEpoch {
+			if tc.want == nil && tc.kind <= typeSearch {
 				bad = 1
 			}
 			if s.bad != bad {

@@ -47,7 +47,7 @@ class Fetches:
         self.fetch = -1  # number of the last one
         self.t_fetch = self.t_collate = self.t_collated = 0
         self.asked = None  # of this fetch: the index, or the list of them
-        self.digest_ns = 0
+        self.digest_ns = self.rows_ns = 0
         self.samples = 0
         self.batched = True  # a fetch is of a list of samples: no batch_size=None
         self.digests = None  # digests.Digests
@@ -80,6 +80,8 @@ def attach(fetcher, box, dataset, collate):
 def timed(box, collate):
     """The collate function with a clock before and after it. It knows the fetches by a box, not the fetcher: the fetcher
     holds it, and a cycle would keep the user's dataset alive until the collector runs."""
+    own = digests.own(collate)
+
     def collated(data):
         fetches = box[0] if box else None
         if fetches is None:
@@ -87,12 +89,18 @@ def timed(box, collate):
         fetches.samples = len(data) if type(data) is list or (fetches.batched and type(data) is tuple) else 1
         fetches.t_collate = t = mono()
         if fetches.digests is not None:
-            fetches.digests.look(fetches, data, t)
+            fetches.digests.look(fetches, data, t, own)
             fetches.digest_ns = mono() - t
         here.stage = "collate"
-        result = collate(data)
+        result = None
+        try:
+            result = collate(data)
+        finally:
+            fetches.t_collated = t = mono()
+            if own and fetches.digests is not None and fetches.digests.waiting is not None:
+                fetches.digests.collated(fetches, result, t)
+                fetches.rows_ns = mono() - t
         here.stage = "fetch"
-        fetches.t_collated = mono()
         return result
     return collated
 
@@ -137,7 +145,7 @@ def enter(fetches):
     fetches.fetch += 1
     if fetches.serving is not None:
         fetches.serving.fetches += 1
-    fetches.t_collate = fetches.t_collated = fetches.digest_ns = 0
+    fetches.t_collate = fetches.t_collated = fetches.digest_ns = fetches.rows_ns = 0
     here.stage = "fetch"
     if fetches.live:
         fetches.slots.before(fetches.fetch)
@@ -152,7 +160,7 @@ def leave(fetches, fetcher, t0, t1):
     c0, c1 = fetches.t_collate or t1, fetches.t_collated or t1
     collate_ns = max(c1 - c0 - fetches.digest_ns, 0)
     if fetches.digests is not None:
-        fetches.digests.fetch(t1 - t0 - fetches.digest_ns, fetches.samples)
+        fetches.digests.fetch(t1 - t0 - fetches.digest_ns - fetches.rows_ns, fetches.samples)
     worker = fetches.serving
     if worker is None:
         ring.put(ring.FETCH, _FETCH.pack(fetches.loader, fetches.number, -1, number, number, 0, c0 - t0, collate_ns, 0, fetches.samples),

@@ -7,7 +7,7 @@ import atexit
 import os
 import sys
 
-from . import attributes, collectives, dist, failures, guard, identity, ring, slots
+from . import attributes, children, collectives, dist, failures, guard, identity, ring, slots
 
 _state = {"fork": False, "tasks": 0}
 
@@ -18,6 +18,7 @@ def watch():
     from . import hooks
     os.register_at_fork(after_in_child=forked)
     atexit.register(ended)
+    children.watch_signals()
     hooks.wrap(BaseProcess, "run", hooks.around(process_run))
 
 
@@ -62,10 +63,12 @@ def process_run(original, self, *args, **kwargs):
     except Exception as e:
         if guard.theirs(e):
             raise
+    orderly = True
     try:
         return original(self, *args, **kwargs)
     except BaseException as raised:  # which multiprocessing prints before it ends the process
         try:
+            orderly = issubclass(type(raised), SystemExit)
             failures.ended(raised)
         except Exception as e:
             if guard.theirs(e):
@@ -75,6 +78,8 @@ def process_run(original, self, *args, **kwargs):
         try:
             if plain:
                 slots.write_globals(slots.END, 0)
+                if orderly:
+                    children.ended()
                 ring.ring.close()
         except Exception as e:
             if guard.theirs(e):
@@ -89,6 +94,8 @@ def ended():
             raised = failures.uncaught()
             if raised is not None:
                 failures.ended(raised)
+            else:
+                children.ended()
             ring.ring.close()
     except Exception as e:
         if guard.theirs(e):

@@ -8,7 +8,7 @@ from struct import Struct
 
 # The types of records, by their number. Never reused, never in another order: new ones come last.
 (PAD, PROCESS, LOADER, PASS, WORKER, PUT, FETCH, NEXT, SLOT, STATE, OPTIMIZER, EXCEPTION, DIST, ERRORS, EXTENT, PRIVATE,
- DATASET, ATTRIBUTE, DIGEST, LEFTOVER, OPENED, SET_EPOCH) = range(22)
+ DATASET, ATTRIBUTE, DIGEST, LEFTOVER, OPENED, SET_EPOCH, ACT, SEARCH) = range(24)
 
 HEADER_BYTES = 128  # before the ring; its fields take less
 
@@ -92,6 +92,8 @@ DIGEST_FIELDS = (
     ("fetch", "I"),
     ("n", "H"),
     ("indexed", "H"),
+    ("rowed", "H"),
+    ("names_length", "H"),
 )
 
 # What the numbers of a field mean, from 0.

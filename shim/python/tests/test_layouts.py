@@ -71,10 +71,16 @@ class Payloads(unittest.TestCase):
 
     def test_digest(self):
         one = Some(loader=1, number=2, worker=3, fetch=5, serving=Some(batch=4))
-        rows = [(1, (6, b"c" * 16, b"m" * 16, 0)), (2, (0, b"", b"", 0)), (3, (7, b"d" * 16, b"n" * 16, 0))]
-        for indices, found, indexed in ((None, [], 0), ([50, 51, 52, 53], [51, 53], 1)):
-            digests.Digests(digests.Budget(), False).write(one, rows, 40, indices)
+        rows = [(1, (6, b"c" * 16, b"m" * 16, 0, b"")), (3, (7, b"d" * 16, b"n" * 16, 0, b"p" * 8 + b"q" * 8))]
+        for indices, found, indexed, became, names in ((None, [], 0, None, b""), ([50, 51, 52, 53], [51, 53], 1, None, b"x,id"),
+                                                       (None, [], 0, [(1, b"r" * 16), (0, b"s" * 16)], b"")):
+            taken = digests.Digests(digests.Budget(), False)
+            taken.named = names
+            taken.write(one, rows, 40, indices, became, 0, 0)
+            self.assertEqual(taken.named, b"")
             self.check("digest", 0, loader=1, pass_=2, worker=3, batch=4, fetch=5, n=2, indexed=indexed, positions=[41, 43], indices=found,
+                       rowed=int(became is not None), names_length=len(names), names=names.decode(), row_kinds=[1, 0] if became else [],
+                       rows=[(b"r" * 16).hex(), (b"s" * 16).hex()] if became else [], parts=[[], [(b"p" * 8).hex(), (b"q" * 8).hex()]],
                        kinds=[6, 7], contents=[(b"c" * 16).hex(), (b"d" * 16).hex()], metas=[(b"m" * 16).hex(), (b"n" * 16).hex()])
 
 
