@@ -5,15 +5,15 @@
 #   does: `monai.data.DataLoader`, dictionary transforms, a validation every epoch
 #   loader: train train
 #   loader: val eval
-#   check: rng-duplicate-workers clean
-#   check: rng-duplicate-epochs clean
+#   check: rng-duplicate-workers@train clean
+#   check: rng-duplicate-epochs@train clean
 #
 # case: cached
 #   does: the same with `CacheDataset` and `set_determinism`
 #   loader: train train
 #   loader: val eval
-#   check: rng-duplicate-workers clean
-#   check: rng-duplicate-epochs clean
+#   check: rng-duplicate-workers@train clean
+#   check: rng-duplicate-epochs@train clean
 #
 # case: torch
 #   does: torch's `DataLoader` with the same transforms: nothing seeds them, all workers and epochs augment alike
@@ -26,8 +26,8 @@
 #   does: torch's `DataLoader` with the `worker_init_fn` of MONAI's FAQ
 #   loader: train train
 #   loader: val eval
-#   check: rng-duplicate-workers clean
-#   check: rng-duplicate-epochs clean
+#   check: rng-duplicate-workers@train clean
+#   check: rng-duplicate-epochs@train clean
 import sys
 import warnings
 
