@@ -1,9 +1,9 @@
 """Values that hang on a dataset, on what it holds, or on a collate function, as a pass begins.
 
-Of persistent workers: scalars, in the parent and in the workers, which hold copies of the objects. Of runs of several
-ranks: scalars and containers of the datasets, once, by their contents. Instance dictionaries and exact builtin containers
-are read, nothing else: no property, no iteration and no comparison of the user's. What is read is bounded by number and
-never by time, so that the parent and the workers look at the same places.
+Of persistent workers: what held.py finds, in the parent and in the workers, which hold copies of the objects; and, in the
+parent, whether the code of a fetch reads what has changed, and what could not be compared. Of runs of several ranks: scalars
+and containers of the datasets, once, by their contents. Instance dictionaries and exact builtin containers are read, nothing
+else: no property, no iteration and no comparison of the user's.
 """
 import functools
 import os
@@ -20,7 +20,6 @@ MAX_OTHERS = 64  # that are told not to have been compared
 MAX_ANALYSES = 8  # of the code of one loader
 MAX_ITEMS = 64  # of a container
 MAX_KEYS = 16  # of a dictionary whose items are told of as if they were attributes
-MAX_TEXT = 64  # bytes of a value
 MAX_LEAVES = 16  # datasets of a loader whose contents are told of
 
 _ROOTS = ("dataset", "collate_fn")
@@ -40,8 +39,6 @@ class Walk:
     def __init__(self, wanted, most=MAX_SCALARS):
         self.wanted, self.most = wanted, most
         self.found, self.seen, self.queue = [], set(), []
-        self.owners, self.functions = {}, []  # id of a class -> the class; functions that lie on the way
-        self.others = []  # attributes that are not to be told of
 
     def run(self, roots):
         for path, obj in roots:
@@ -58,10 +55,7 @@ class Walk:
             self.queue.append((obj, path))
 
     def tell(self, value, path, owner, name):
-        if not self.wanted(value):
-            if len(self.others) < MAX_OTHERS:
-                self.others.append(Attribute(path, owner, name, value))
-        elif len(self.found) < self.most:
+        if self.wanted(value) and len(self.found) < self.most:
             self.found.append(Attribute(path, owner, name, value))
 
     def visit(self, obj, cls, path):
@@ -82,7 +76,6 @@ class Walk:
                 self.add(value, "%s.args[%d]" % (path, i))
             self.items(obj.keywords, path + ".keywords")
         elif not _barren(cls):
-            self.owners[id(cls)] = cls
             for name, value in list(islice(discover.attributes_of(obj, cls).items(), 2 * MAX_ITEMS)):
                 if type(name) is str:
                     self.tell(value, "%s.%s" % (path, name), cls, name)
@@ -98,7 +91,6 @@ class Walk:
                 self.add(value, at)
 
     def function(self, f, path):
-        self.functions.append(f)
         for cell, variable in zip(f.__closure__ or (), f.__code__.co_freevars):
             try:
                 self.add(cell.cell_contents, "%s<closure %s>" % (path, variable))
@@ -128,16 +120,6 @@ def _barren(cls):
     if cls is types.ModuleType or issubclass(cls, (type, sys.modules["torch"].Tensor)) or issubclass(cls, discover._CODE_FREE):
         return True
     return type(cls.__module__) is not str or cls.__module__ == "numpy" or cls.__module__.partition(".")[0] in discover._BARREN
-
-
-def scalar(value):
-    """An exact int, float, bool, None or a short str."""
-    cls = type(value)
-    if cls is int:
-        return -1 << 63 <= value < 1 << 64
-    if cls is str:
-        return len(value) <= MAX_TEXT
-    return cls is float or cls is bool or value is None
 
 
 class Told:
@@ -291,13 +273,13 @@ def at_rank(loader, at):
 
 
 def tell_contents(path, leaf, number, write, deadline):
-    walk, known = Whole(lambda value: scalar(value) or contents.container(value)), {}
+    walk, known = Whole(lambda value: held.scalar(value) or contents.container(value)), {}
     if contents.container(leaf):
         walk.tell(leaf, path, None, "")
     walk.run([(path, leaf)])
-    for a in [a for a in walk.found if scalar(a.value)]:
-        write.row(a, {"dataset": number, "class": discover.name(type(a.value)), "value": text(a.value)})
-    for a in sorted((a for a in walk.found if not scalar(a.value)), key=lambda a: contents.size(a.value)):
+    for a in [a for a in walk.found if held.scalar(a.value)]:
+        write.row(a, {"dataset": number, "class": discover.name(type(a.value)), "value": held.text(a.value)})
+    for a in sorted((a for a in walk.found if not held.scalar(a.value)), key=lambda a: contents.size(a.value)):
         facts = known.get(id(a.value))  # ImageFolder has its samples twice
         if facts is None:
             facts = known[id(a.value)] = contents.facts(a.value, deadline)
