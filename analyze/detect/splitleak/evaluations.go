@@ -110,7 +110,7 @@ func evaluations(t *timeline.Timeline, j *samples.Attribution, numbers map[*samp
 		slices.SortStableFunc(passes, func(a, b *samples.Pass) int { return cmp.Compare(a.Begin, b.Begin) })
 		objects, loaders := map[uint32]int{}, map[*timeline.Loader]int{}
 		for _, p := range passes {
-			if !p.Evaluates() || objects[p.Pass.Object] == mostEvaluations || loaders[p.Loader] == mostOfLoader {
+			if !evaluates(p.Pass) || objects[p.Pass.Object] == mostEvaluations || loaders[p.Loader] == mostOfLoader {
 				continue
 			}
 			phases := phasesOf(p, process)
@@ -198,10 +198,13 @@ func twin(p, q *samples.Pass) bool {
 		a.DatasetClass == b.DatasetClass && a.Length == b.Length
 }
 
-// precedes reports whether a step was taken on a batch of the training before a
+// precedes reports whether a step trained on a batch of the training before a
 // batch of the evaluation was delivered. Another rank takes its steps together with
 // this one.
 func (e *evaluation) precedes(p *samples.Pass, batch, at int) bool {
+	if p.Watched() && !p.Trained(batch) {
+		return false
+	}
 	own := e.beside[p]
 	taken, ok := e.delivered.Of(own).Steps(uint32(batch))
 	now, known := e.delivered.Of(e.pass.Pass).Steps(uint32(at))
