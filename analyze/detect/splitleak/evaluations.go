@@ -72,6 +72,8 @@ type evaluation struct {
 	owned   bool         // of them, some on the rank that evaluates
 	in      map[int]bool // the passes that they were trained on first
 	left    int          // of the other samples, those that were trained on in the rest
+	dataset int          // that the first leaked one comes from
+	mode    samples.Mode // what that was told in the evaluation and not in its training; no path: nothing
 	alike   int          // leaked samples that had the same content in training, of those that were compared
 	unlike  int          // and those that had another one
 	twins   bool         // a dataset like its own, but another object, is trained on

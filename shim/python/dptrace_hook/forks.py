@@ -7,7 +7,7 @@ import atexit
 import os
 import sys
 
-from . import attributes, children, collectives, dist, failures, guard, identity, iterators, ring, slots, steps, training
+from . import attributes, children, collectives, dist, failures, guard, identity, iterators, modes, ring, slots, steps, training
 
 _state = {"fork": False, "tasks": 0}
 
@@ -32,6 +32,7 @@ def forked():
         collectives.after_fork()
         identity.after_fork()
         attributes.after_fork()
+        modes.after_fork()
         steps.after_fork()
         training.after_fork()
         _state["fork"], _state["tasks"] = False, 0
