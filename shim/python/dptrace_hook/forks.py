@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 
-from . import attributes, children, collectives, dist, failures, guard, heap, identity, iterators, ring, slots, steps, training
+from . import attributes, children, collectives, dist, failures, guard, heap, identity, iterators, modes, ring, slots, steps, training
 
 _state = {"fork": None, "tasks": 0}
 
@@ -43,6 +43,7 @@ def forked():
         collectives.after_fork()
         identity.after_fork()
         attributes.after_fork()
+        modes.after_fork()
         steps.after_fork()
         training.after_fork()
         _state["fork"], _state["tasks"] = None, 0
