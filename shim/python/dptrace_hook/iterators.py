@@ -215,7 +215,7 @@ def delivered(iterator, batch, worker, t0, arrived, did, data):
     ring.put(ring.NEXT, _NEXT.pack(*d["_dptrace_at"], batch & 0xFFFFFFFF, worker, 1 + 256 * steps.is_grad_enabled() + did, t0, arrived,
                                    steps.taken, steps.last, training.ran, steps.grads_from, steps.grads_to, training.restarts, rows))
     training.end()
-    training.begin(rows, notes["single"])
+    training.begin(rows, notes)
 
 
 def ended(iterator, raised, worker, t0, did):
