@@ -283,16 +283,18 @@ type Dataset struct {
 // pass begins, in their parent and in the workers (only those that have changed
 // since the row before, of the same process); in the parent also containers,
 // arrays and objects that have changed since the pass before, as far as that was
-// seen. Of runs of several ranks: scalars and containers of the dataset, once.
+// seen. Of runs of several ranks: scalars and containers of the dataset, once. Of
+// map-style datasets: what changes between two passes, whoever makes them.
 type Attribute struct {
 	Head
 	Loader uint32 `col:"loader"` // as in BatchFetch
 	Pass   uint32 `col:"pass"`   // as in BatchFetch
 	Worker int32  `col:"worker"` // number in its pass; -1 the main process
 	// iter (the parent, as a pass begins), fetch (a worker, before its first fetch of the pass), rank (the parent, at the
-	// first pass of a run of several ranks)
+	// first pass of a run of several ranks), begin (the parent: what is another value, or another object, than as the pass
+	// before over this dataset began)
 	When      string `col:"when"`
-	Dataset   uint32 `col:"dataset"`   // at rank: Dataset.Dataset; else 0
+	Dataset   uint32 `col:"dataset"`   // at rank and begin: Dataset.Dataset; else 0
 	Path      string `col:"path"`      // as the program names it: dataset.epoch
 	Class     string `col:"class"`     // of the value; "" (iter, fetch): there is no such scalar or function any more
 	Value     string `col:"value"`     // of a scalar, as repr gives it, of a function, its qualified name, at most 64 bytes; "" neither

@@ -193,6 +193,24 @@ var cases = []struct {
 			e.Pass(Eval, of(1, span(60, 100)...))
 		}
 	}, "likely", []string{"20 times", "draw random numbers", "gives something else at an index"}},
+	{"other samples in the evaluation, of which the dataset is told, wherever fetches draw", func(r *Run) {
+		p := r.Process(-1, 0)
+		e, t := two(p)
+		r.Add(p.Proc, traces.RngState{When: "after"})
+		for epoch := range uint32(3) {
+			r.Add(p.Proc, traces.Attribute{Loader: 1, Pass: epoch, Worker: -1, When: "begin", Dataset: 1, Path: "dataset.mode", Class: "builtins.str", Value: "'train'"})
+			t.Pass(Train, as(fmt.Sprint("version ", epoch), of(1, span(0, 80)...)))
+			r.Add(p.Proc, traces.Attribute{Loader: 2, Pass: epoch, Worker: -1, When: "begin", Dataset: 1, Path: "dataset.mode", Class: "builtins.str", Value: "'test'"})
+			e.Pass(Eval, as(fmt.Sprint("version ", 3+epoch), of(1, span(60, 100)...)))
+		}
+	}, "cannot-tell", []string{"that were compared differ; dataset.mode is 'test', and was 'train' in training"}},
+	{"the same samples, whatever the dataset is told", func(r *Run) {
+		p := r.Process(-1, 0)
+		e, t := two(p)
+		t.Pass(Train, of(1, span(0, 80)...))
+		r.Add(p.Proc, traces.Attribute{Loader: 2, Worker: -1, When: "begin", Dataset: 1, Path: "dataset.mode", Class: "builtins.str", Value: "'test'"})
+		e.Pass(Eval, of(1, span(60, 100)...))
+	}, "proven", []string{"the same, bit for bit, 20 times"}},
 	{"some of it is the same", alternate(of(1, span(0, 80)...), append(of(1, span(60, 62)...), as("part", of(1, span(62, 100)...))...)), "proven", nil},
 
 	{"each part before it is trained on, in the order of time", func(r *Run) {

@@ -3,6 +3,7 @@ package splitleak
 import (
 	"github.com/dptrace/dptrace/analyze/evidence/digests"
 	"github.com/dptrace/dptrace/analyze/evidence/samples"
+	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
 // enough leaked samples had another content in training: an index is not one
@@ -44,8 +45,22 @@ func compare(j *samples.Attribution, all []*evaluation, numbers map[*samples.Pas
 				e.compare(d, x.Digest)
 			}
 		}
+		if e.leaked > 0 {
+			e.mode, _ = j.ModeOf(e.dataset, e.pass.Pass, e.trainedIn(j))
+		}
 		e.copies = e.copied(seen[e.number], trained, leaks, j)
 	}
+}
+
+// trainedIn is the passes of its process in which the leaked samples were trained on
+// first.
+func (e *evaluation) trainedIn(j *samples.Attribution) (list []*timeline.Pass) {
+	for n := range e.in {
+		if p := j.Passes[n].Pass; p.Loader.Process == e.pass.Loader.Process {
+			list = append(list, p)
+		}
+	}
+	return list
 }
 
 // read the contents of all passes that evaluations are about.

@@ -152,7 +152,9 @@ func (c *counting) end(origin samples.Origin, j *samples.Attribution) {
 	e.asked = append(e.asked, uint32(c.serial))
 	c.datasets[0][origin.Dataset] = true
 	if first != nil {
-		e.leaked++
+		if e.leaked++; e.leaked == 1 {
+			e.dataset = origin.Dataset
+		}
 		e.leaks = append(e.leaks, uint32(c.serial))
 		e.owned = e.owned || mine
 		e.in[first.Pass] = true

@@ -72,6 +72,8 @@ type evaluation struct {
 	owned   bool         // of them, some on the rank that evaluates
 	in      map[int]bool // the passes that they were trained on first
 	left    int          // of the other samples, those that were trained on in the rest
+	dataset int          // that the first leaked one comes from
+	mode    samples.Mode // what that was told in the evaluation and not in its training; no path: nothing
 	alike   int          // leaked samples that had the same content in training, of those that were compared
 	unlike  int          // and those that had another one
 	twins   bool         // a dataset like its own, but another object, is trained on
@@ -110,7 +112,7 @@ func evaluations(t *timeline.Timeline, j *samples.Attribution, numbers map[*samp
 		slices.SortStableFunc(passes, func(a, b *samples.Pass) int { return cmp.Compare(a.Begin, b.Begin) })
 		objects, loaders := map[uint32]int{}, map[*timeline.Loader]int{}
 		for _, p := range passes {
-			if !p.Evaluates() || objects[p.Pass.Object] == mostEvaluations || loaders[p.Loader] == mostOfLoader {
+			if !evaluates(p.Pass) || objects[p.Pass.Object] == mostEvaluations || loaders[p.Loader] == mostOfLoader {
 				continue
 			}
 			phases := phasesOf(p, process)
@@ -198,10 +200,13 @@ func twin(p, q *samples.Pass) bool {
 		a.DatasetClass == b.DatasetClass && a.Length == b.Length
 }
 
-// precedes reports whether a step was taken on a batch of the training before a
+// precedes reports whether a step trained on a batch of the training before a
 // batch of the evaluation was delivered. Another rank takes its steps together with
 // this one.
 func (e *evaluation) precedes(p *samples.Pass, batch, at int) bool {
+	if p.Watched() && !p.Trained(batch) {
+		return false
+	}
 	own := e.beside[p]
 	taken, ok := e.delivered.Of(own).Steps(uint32(batch))
 	now, known := e.delivered.Of(e.pass.Pass).Steps(uint32(at))

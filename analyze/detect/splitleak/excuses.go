@@ -22,7 +22,9 @@ type doubt struct {
 var doubts = []doubt{
 	{
 		"the dataset gives something else at an index when it evaluates than when it trains (what comes after, not an augmentation).",
-		func(_ *verdict, e *evaluation) bool { return e.confirmed() || e.alike+e.unlike < enough },
+		func(_ *verdict, e *evaluation) bool {
+			return e.confirmed() || e.alike+e.unlike < enough && e.mode.Path == ""
+		},
 	},
 	{
 		"the collate function of the evaluation takes another part of each sample than that of training.",

@@ -69,8 +69,8 @@ func (v *verdict) nothing() detect.Verdict {
 		return detect.CannotTell("neither training nor an evaluation was seen")
 	case s.moved != nil:
 		return detect.CannotTell(fmt.Sprintf("%s at indices that were trained on, but what is there is another sample: "+
-			"%d that were compared differ",
-			words.Share(s.moved.leaked, s.moved.samples), s.moved.unlike))
+			"%d that were compared differ%s",
+			words.Share(s.moved.leaked, s.moved.samples), s.moved.unlike, s.moved.told()))
 	case s.chosen != nil:
 		return detect.CannotTell(fmt.Sprintf("%s had been trained on, and %s more were after it, with loaders that were made since: "+
 			"it may be what chooses them", words.Share(s.chosen.leaked, s.chosen.samples), words.Number(int64(s.chosen.chosen))))
@@ -79,6 +79,18 @@ func (v *verdict) nothing() detect.Verdict {
 			words.Share(s.drawn.leaked, s.drawn.samples)))
 	}
 	return v.unseen(s)
+}
+
+// told says what the dataset was told.
+func (e *evaluation) told() string {
+	m := e.mode
+	switch {
+	case m.Path == "":
+		return ""
+	case m.Here == "" || m.There == "":
+		return fmt.Sprintf("; %s is not what it was in training", m.Path)
+	}
+	return fmt.Sprintf("; %s is %s, and was %s in training", m.Path, m.Here, m.There)
 }
 
 // unseen is where nothing that was trained on was evaluated, as far as could be

@@ -96,13 +96,19 @@ func objectOf(p *timeline.Pass) loaderObject { return loaderObject{p.Loader, p.O
 func trainedBefore(e *samples.Pass, process *timeline.Process) (before []*timeline.Pass) {
 	for _, l := range process.Loaders {
 		for _, p := range l.Passes {
-			if p.Begin < e.Begin && p.Delivered > 0 && (p.Role == timeline.Train || p.Evaluates()) {
+			if p.Begin < e.Begin && p.Delivered > 0 && (p.Role == timeline.Train || evaluates(p)) {
 				before = append(before, p)
 			}
 		}
 	}
 	slices.SortStableFunc(before, func(a, b *timeline.Pass) int { return cmp.Compare(a.Begin, b.Begin) })
 	return before
+}
+
+// evaluates reports whether a pass evaluates: its role says so where its loop was
+// watched; else it has to be a loop of its own.
+func evaluates(p *timeline.Pass) bool {
+	return p.Role == timeline.Eval && (p.Watched() || p.Evaluates())
 }
 
 // lastBlocks are the last passes of training, those since the evaluation before, by

@@ -117,8 +117,9 @@ func (v *verdict) surely(e *evaluation) bool {
 }
 
 // moved reports whether an index is another sample in the evaluation than in its
-// training, neither of which draws random numbers.
+// training: neither of them draws random numbers, or the dataset is told which of
+// them it is.
 func (v *verdict) moved(e *evaluation) bool {
-	return e.other() && v.ledger.Fixed(e.pass.Loader) &&
-		!slices.ContainsFunc(e.phase, func(p *samples.Pass) bool { return !v.ledger.Fixed(p.Loader) })
+	return e.other() && (e.mode.Path != "" || v.ledger.Fixed(e.pass.Loader) &&
+		!slices.ContainsFunc(e.phase, func(p *samples.Pass) bool { return !v.ledger.Fixed(p.Loader) }))
 }

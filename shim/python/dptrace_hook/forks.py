@@ -7,7 +7,7 @@ import atexit
 import os
 import sys
 
-from . import attributes, children, collectives, dist, failures, guard, heap, identity, iterators, ring, slots, steps, training
+from . import attributes, children, collectives, dist, failures, guard, heap, identity, iterators, modes, ring, slots, steps, training
 
 _state = {"fork": None, "tasks": 0}
 
@@ -42,6 +42,7 @@ def forked():
         collectives.after_fork()
         identity.after_fork()
         attributes.after_fork()
+        modes.after_fork()
         steps.after_fork()
         training.after_fork()
         _state["fork"], _state["tasks"] = None, 0

@@ -4,8 +4,8 @@ import struct
 import sys
 import weakref
 
-from . import (attributes, discover, extents, failures, fetches, guard, heap, identity, layouts, pickles, ring, slots, steps, training,
-               worker_exits)
+from . import (attributes, discover, extents, failures, fetches, guard, heap, identity, layouts, modes, pickles, ring, slots, steps,
+               training, worker_exits)
 from .ring import mono
 
 _PUT, _NEXT = layouts.packed(layouts.PUT_FIELDS), layouts.packed(layouts.NEXT_FIELDS)
@@ -141,6 +141,7 @@ def pass_begins(iterator, loader):
                               "sampler_epoch": epoch if type(epoch) is int else -1,
                               "base_seed": seed if type(seed) is int else 0})
     attributes.at_iter(iterator, loader, new)
+    modes.at_iter(iterator, loader)
     slots.write_order(loader, notes["number"], number)
 
 
