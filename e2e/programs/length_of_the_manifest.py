@@ -18,11 +18,11 @@ MANIFEST = {"wraps": 100, "keys": 66, "stream": 90, "counted": 64}
 
 class Tablets(Dataset):
     def __init__(self, way):
-        self.n, self.way = MANIFEST[way], way
+        self.manifest, self.way = {"tablets": MANIFEST[way], "kiln": 3}, way
         self.by_name = {n: row for n, row in enumerate(ROWS)}
 
     def __len__(self):
-        return self.n
+        return self.manifest["tablets"]
 
     def __getitem__(self, i):
         row = self.by_name[i] if self.way == "keys" else ROWS[i % len(ROWS)]

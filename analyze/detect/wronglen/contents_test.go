@@ -115,7 +115,7 @@ var wraps = []struct {
 	{"twice on purpose, dealt out", played{sampler: deals, length: -1, replicas: 2, total: 160, asks: Shuffled(160, 1)[:80], batch: 8, what: around(80)}, "cannot-tell", []string{"on purpose"}},
 	{"hours and days", played{sampler: random, length: -1, asks: Shuffled(184, 1), batch: 8, what: around(56)}, "note", []string{"a period"}},
 	{"a pass of a chosen length", played{sampler: random, length: -1, asks: Shuffled(500, 1), batch: 8, what: around(30)}, "note", []string{"may be chosen"}},
-	{"all different", played{sampler: random, length: -1, asks: Shuffled(120, 1), batch: 8, what: around(1000)}, "clean", []string{"of 120 samples"}},
+	{"all different", played{sampler: random, length: -1, asks: Shuffled(120, 1), batch: 8, what: around(1000)}, "clean", []string{"the 120 samples, which are the same in each pass"}},
 	{"rows of the data are equal", played{sampler: random, length: -1, asks: Shuffled(120, 1), batch: 8, what: func(_ int, index int64) What { return Numbered(int64(mix(index)) % 60) }}, "clean", nil},
 	{"a list that ends with some of its own once more, elsewhere", played{sampler: random, length: -1, asks: Shuffled(120, 1), batch: 8, what: func(_ int, index int64) What {
 		if index >= 112 {

@@ -191,7 +191,9 @@ func are(n int) string {
 
 // exact reports whether the size is that of the data: of samples that were looked at
 // here and there it may be a multiple of it.
-func (w *wrap) exact() bool { return w.least == w.most && int64(w.compared+w.changed) == w.most }
+func (w *wrap) exact() bool {
+	return w.least == w.most && (w.holds || 2*int64(w.compared+w.changed) >= w.most)
+}
 
 // sureness that it is a bug; 0: there is none, or there was nothing to compare.
 func (w *wrap) sureness() finding.Certainty {
