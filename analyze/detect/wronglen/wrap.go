@@ -42,6 +42,7 @@ type wrap struct {
 	sure        finding.Certainty
 	why         string // there is no more to say
 
+	long   bool   // in one as many as its length, and in none as size
 	holds  bool   // so many items as size hang on the dataset in a container, and in none as many as its length
 	record string // a dictionary on the dataset that has the length, and is about the data: header.rows
 }
@@ -134,7 +135,9 @@ func (w *wrap) held(l *timeline.Loader, contents *values.Contents) {
 	if !ok || w.size == 0 {
 		return
 	}
-	w.holds = slices.Contains(d.Sizes, w.size) && (w.least != w.most || !slices.Contains(d.Sizes, w.most))
+	long := w.least == w.most && slices.Contains(d.Sizes, w.most)
+	w.holds = slices.Contains(d.Sizes, w.size) && !long
+	w.long = long && !slices.Contains(d.Sizes, w.size)
 	for _, counted := range strings.Split(d.Counts, ",") {
 		name, number, _ := strings.Cut(counted, "=")
 		if n, err := strconv.ParseInt(number, 10, 64); err == nil && n >= w.least && n <= w.most && aboutData.MatchString(name) &&
@@ -161,6 +164,9 @@ func (w *wrap) judge() {
 	case w.pairs == 0:
 	case w.most < 0:
 		w.why = fmt.Sprintf("%d pairs of samples are alike, %d apart, but the length of the dataset is not in the trace", w.pairs, w.size)
+	case w.long:
+		w.why = fmt.Sprintf("%s of samples %s alike, %d apart, but %s items hang on the dataset: the data hold samples several times",
+			words.Count(w.pairs, "pair"), are(w.pairs), w.size, words.Number(w.most))
 	case w.holds && w.least == w.most && w.size+int64(w.pairs) == w.most: // the last ones go around, however few
 		w.sure = finding.Proven
 	case w.pairs < enough || w.size < enough || w.least <= w.size:
