@@ -276,6 +276,9 @@ type Dataset struct {
 	Dataset uint32 `col:"dataset"` // from 1 in its process, never reused: one for each object
 	Class   string `col:"class"`   // qualified name
 	Length  int64  `col:"length"`  // samples; -1 unknown
+
+	Sizes  []int64 `col:"sizes"`  // items of the containers and arrays that hang on it, each number once
+	Counts string  `col:"counts"` // numbers in dictionaries that hang on it: header.rows=120, with commas between
 }
 
 // Attribute is a value that hangs on a dataset, a transform or a collate
