@@ -29,6 +29,8 @@ const (
 	typeLeftover
 	typeOpened
 	typeSetEpoch
+	typeAct
+	typeSearch
 )
 
 // The fixed part of a record.

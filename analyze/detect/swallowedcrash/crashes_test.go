@@ -41,6 +41,15 @@ func (s *scene) kernel(proc uint32, code, signal int32) {
 	s.Add(proc, traces.Exit{ExitCode: code, Signal: signal, Source: "kernel"})
 }
 
+// told is that a parent waited for a process, and whether anything looked at what
+// it got.
+func (s *scene) told(parent, pid, code int32, read string) {
+	s.Add(uint32(parent), traces.Act{Op: "status", Pid: pid, ExitCode: code, Read: "no", By: "Popen.returncode"})
+	if read == "yes" {
+		s.Add(uint32(parent), traces.Act{Op: "status", Pid: pid, ExitCode: code, Read: read, By: "subprocess.call"})
+	}
+}
+
 const (
 	python = "/usr/bin/python3"
 	bash   = "/usr/bin/bash"
@@ -81,7 +90,7 @@ func verdict(r *analyze.Result) string {
 			for _, e := range f.Evidence {
 				text += "\n" + e.Text
 			}
-			return text + "\n" + f.Cost + "\n" + f.Fix
+			return text + "\n" + f.Cost + "\n" + f.Fix + "\nno bug if " + f.NotABugIf
 		}
 	}
 	for _, c := range r.Checks {

@@ -21,6 +21,7 @@ var Rule = detect.Rule{
 	Title:   "A training process crashed and the command exited with 0",
 	Run:     true,
 	Sources: []collect.Any{ends.Source},
+	Excuses: excuses,
 	Judge:   judge,
 }
 
@@ -100,7 +101,7 @@ func (r *run) clean() string {
 	case r.code > 0:
 		return fmt.Sprintf("the command itself ended with exit code %d", r.code)
 	case len(r.crashes) > 0:
-		return processes(len(r.torch)) + "; what crashed was run again"
+		return processes(len(r.torch)) + "; what crashed was run again, or its parent looked at it"
 	}
 	return processes(len(r.torch)) + ", none crashed"
 }

@@ -88,7 +88,7 @@ const most = 16000
 func (c *collected) Add(b traces.Batch) {
 	list, _ := b.Rows.([]traces.Attribute)
 	for i := range list {
-		if list[i].When == "rank" { // compared between ranks: see values
+		if w := list[i].When; w == "rank" || w == "begin" { // compared between ranks, and between loaders: see values, samples
 			continue
 		}
 		k := processKey{b.Part, list[i].Proc}

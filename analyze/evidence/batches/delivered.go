@@ -25,6 +25,7 @@ type Deliveries struct {
 	Stepped int    // batches after which an optimizer stepped before the next one was asked for
 	Seq     uint64 // of the last row in batch_next
 
+	moments moments
 	loader  uint32
 	calls   int // of next()
 	reached set
@@ -126,6 +127,7 @@ func (d *Deliveries) next(r *traces.BatchNext) {
 		d.last.batch, d.last.steps = r.Batch, r.Steps
 		d.Count++
 		d.reached.add(r.Batch)
+		d.moments.add(r.Batch, r.Steps)
 	}
 }
 

@@ -4,7 +4,7 @@ import sys
 import time
 from _thread import _local, get_ident
 
-from . import attributes, digests, failures, guard, layouts, open_files, pagemap, ring, slots
+from . import attributes, digests, failures, guard, heap, layouts, open_files, pagemap, ring, slots
 from .ring import mono
 
 _FETCH = layouts.packed(layouts.FETCH_FIELDS)
@@ -37,6 +37,7 @@ class Worker:
         self.persistent, self.told = False, None  # attributes.Told
         self.budget = None  # digests.Budget
         self.cpu0, self.wrote0 = 0, -1  # ns of CPU time and bytes written as the last fetcher was made
+        self.last = None  # Fetches of the pass
         self.files = open_files.Files(-1)
 
 
@@ -50,7 +51,7 @@ class Fetches:
         self.fetch = -1  # number of the last one
         self.t_fetch = self.t_collate = self.t_collated = 0
         self.asked = None  # of this fetch: the index, or the list of them
-        self.digest_ns = 0
+        self.digest_ns = self.rows_ns = 0
         self.samples = 0
         self.batched = True  # a fetch is of a list of samples: no batch_size=None
         self.digests = None  # digests.Digests
@@ -64,7 +65,10 @@ def attach(fetcher, box, dataset, collate):
         if worker.extents is not None:
             worker.extents.begin(worker)
         worker.passes += 1
-        fetches = Fetches(0, worker.passes, worker.number, worker, dataset, collate)
+        ended(worker)
+        if worker.passes == 0:
+            heap.look((0, 0, worker.number), dataset, collate, here=True)
+        worker.last = fetches = Fetches(0, worker.passes, worker.number, worker, dataset, collate)
         if worker.passes == 0:
             torch = sys.modules["torch"]
             ring.put_json(ring.WORKER, {"phase": "ready", "worker": worker.number, "pid": ring.ring.pid, "seed": torch.initial_seed()})
@@ -82,9 +86,18 @@ def attach(fetcher, box, dataset, collate):
     attributes.at_fetch(fetches, dataset, collate)
 
 
+def ended(worker):
+    """A pass of a worker is over."""
+    last, worker.last = worker.last, None
+    if last is not None:
+        last.slots.end(last.fetch)
+
+
 def timed(box, collate):
     """The collate function with a clock before and after it. It knows the fetches by a box, not the fetcher: the fetcher
     holds it, and a cycle would keep the user's dataset alive until the collector runs."""
+    own = digests.own(collate)
+
     def collated(data):
         fetches = box[0] if box else None
         if fetches is None:
@@ -92,12 +105,18 @@ def timed(box, collate):
         fetches.samples = len(data) if type(data) is list or (fetches.batched and type(data) is tuple) else 1
         fetches.t_collate = t = mono()
         if fetches.digests is not None:
-            fetches.digests.look(fetches, data, t)
+            fetches.digests.look(fetches, data, t, own)
             fetches.digest_ns = mono() - t
         here.stage = "collate"
-        result = collate(data)
+        result = None
+        try:
+            result = collate(data)
+        finally:
+            fetches.t_collated = t = mono()
+            if own and fetches.digests is not None and fetches.digests.waiting is not None:
+                fetches.digests.collated(fetches, result, t)
+                fetches.rows_ns = mono() - t
         here.stage = "fetch"
-        fetches.t_collated = mono()
         return result
     return collated
 
@@ -144,7 +163,7 @@ def enter(fetches):
     fetches.fetch += 1
     if fetches.serving is not None:
         fetches.serving.fetches += 1
-    fetches.t_collate = fetches.t_collated = fetches.digest_ns = 0
+    fetches.t_collate = fetches.t_collated = fetches.digest_ns = fetches.rows_ns = 0
     here.stage = "fetch"
     if fetches.live:
         fetches.slots.before(fetches.fetch)
@@ -161,7 +180,7 @@ def leave(fetches, fetcher, t0, t1):
     c0, c1 = fetches.t_collate or t1, fetches.t_collated or t1
     collate_ns = max(c1 - c0 - fetches.digest_ns, 0)
     if fetches.digests is not None:
-        fetches.digests.fetch(t1 - t0 - fetches.digest_ns, fetches.samples)
+        fetches.digests.fetch(t1 - t0 - fetches.digest_ns - fetches.rows_ns, fetches.samples)
     worker = fetches.serving
     if worker is None:
         ring.put(ring.FETCH, _FETCH.pack(fetches.loader, fetches.number, -1, number, number, 0, c0 - t0, collate_ns, 0, fetches.samples),
@@ -243,6 +262,7 @@ def serve(original, *args, **kwargs):
             if worker is not None:
                 if worker.extents is not None:
                     worker.extents.end(worker)
+                ended(worker)
                 ring.put_json(ring.WORKER, {"phase": "end", "worker": worker.number, "pid": ring.ring.pid, "pass": max(worker.passes, 0),
                                             "cpu_ns": time.process_time_ns() - worker.cpu0 if worker.cpu0 else 0})
                 ring.ring.close()
