@@ -17,6 +17,7 @@ from .ring import mono
 MAX_OBJECTS = 400
 MAX_SCALARS = 64
 MAX_OTHERS = 64  # that are told not to have been compared
+MAX_SHARED = 8
 MAX_ANALYSES = 8  # of the code of one loader
 MAX_ITEMS = 64  # of a container
 MAX_KEYS = 16  # of a dictionary whose items are told of as if they were attributes
@@ -125,8 +126,9 @@ def _barren(cls):
 class Told:
     """What this process has told of one loader's attributes."""
 
-    def __init__(self):
+    def __init__(self, stream=False):
         self.looks = self.analyses = 0
+        self.stream = stream
         self.values = {}  # path -> (class, text, items, digest)
         self.wholes, self.shown = {}, {}  # of the main process: path -> digest of everything; of what is shared, what it was
         self.missed = set()  # paths
@@ -148,6 +150,8 @@ class Told:
                 rows.append((place, told[:3] + ("",)))
         gone = [path for path in self.values if path not in now]
         self.values = now
+        if main and not self.looks and self.stream:
+            tell_held(at, dataset, collate)
         if main and self.looks:
             new = {place.path for place, _ in rows} - self.changed
             self.changed |= new
@@ -221,11 +225,22 @@ def at_iter(iterator, loader, new):
     t0, d, it = mono(), loader.__dict__, iterator.__dict__
     at = it["_dptrace_at"] + (-1,)
     if d.get("persistent_workers") is True and it.get("_num_workers"):
-        told = it.setdefault("_dptrace_told", Told())
+        told = it.setdefault("_dptrace_told", Told(it.get("_dataset_kind") == 1))
         told.changes("iter", at, d.get("dataset"), d.get("collate_fn"), d.get("worker_init_fn"))
+    elif new and it.get("_dataset_kind") == 1 and it.get("_num_workers", 0) > 1:
+        tell_held(at, d.get("dataset"), d.get("collate_fn"))
     if new and _ranks() > 1:
         at_rank(loader, at)
     ring.ring.hook_ns += mono() - t0
+
+
+def tell_held(at, dataset, collate):
+    """By what the workers of a stream may work for one another."""
+    walk, write = held.Walk(), _Writer("held", at)
+    walk.run(zip(_ROOTS, (dataset, collate)))
+    cut = [place for place, _ in walk.missed if place.holder is None]
+    for place in (walk.shared + cut)[:MAX_SHARED]:
+        write.row(place, {"class": discover.name(type(place.value)), "value": ""})
 
 
 def at_fetch(fetches, dataset, collate):

@@ -398,4 +398,4 @@ class OpenCV(HookTest):
                 slot, = [s.slot for s in ring.of("slot") if s.path == "cv2"]
                 states = [(s.when, int.from_bytes(s.raw[:8], "little"), int.from_bytes(s.raw[8:], "little")) for s in ring.of("state")
                           if s.slot == slot]
-                self.assertEqual(states, [("begin", 7, 0), ("after", 7, 128)])
+                self.assertEqual(states, [("begin", 7, 0), ("after", 7, 128), ("end", 7, 128)])
