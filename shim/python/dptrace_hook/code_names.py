@@ -105,3 +105,23 @@ def spelled(code):
         names.update(k for k in c.co_consts if type(k) is str)
         todo += [k for k in c.co_consts if type(k) is types.CodeType]
     return names
+
+
+_SHUFFLES = {"shuffle", "permutation", "permuted", "randperm"}
+_MAX_STREAMS = 256
+_streams = {}  # id of a class -> (the class, whether its code names one of these)
+
+
+def shuffles(dataset):
+    """Does the code of a stream name a shuffle? "yes"; "" where it does not, or where the stream is told not to."""
+    cls = type(dataset)
+    known = _streams.get(id(cls))
+    if known is None:
+        if len(_streams) >= _MAX_STREAMS:
+            _streams.clear()
+        names = set() if discover.library(cls.__dict__.get("__module__")) else Names([cls], (), cls).names
+        known = _streams[id(cls)] = cls, not names.isdisjoint(_SHUFFLES)
+    if not known[1]:
+        return ""
+    told = [v for k, v in list(discover.attributes_of(dataset, cls).items()) if type(k) is str and "shuffle" in k]
+    return "" if any(v is False or v is None or (type(v) is int and v == 0) for v in told) else "yes"

@@ -4,7 +4,7 @@ import struct
 import sys
 import weakref
 
-from . import attributes, discover, extents, failures, fetches, guard, identity, layouts, modes, pickles, ring, slots, steps, training, worker_exits
+from . import attributes, code_names, discover, extents, failures, fetches, guard, identity, layouts, modes, pickles, ring, slots, steps, training, worker_exits
 from .ring import mono
 
 _PUT, _NEXT = layouts.packed(layouts.PUT_FIELDS), layouts.packed(layouts.NEXT_FIELDS)
@@ -94,6 +94,8 @@ def describe(loader, iterator, notes, origin):
         "generator": d.get("generator") is not None, "collate": callable_name(d.get("collate_fn")),
         "worker_init": callable_name(d.get("worker_init_fn")), "file": file, "line": line,
         "stack": "\n".join("%s:%d" % a for a in stack)})
+    if facts["iterable"]:
+        facts["shuffle"] = code_names.shuffles(d.get("dataset"))
     ring.put_json(ring.LOADER, facts, notes["t"])
 
 
