@@ -25,6 +25,8 @@ worker, a channel's stream in a table by (station, channel). `apart` seeds each 
 #   expect: rng-duplicate-workers proven ('KONO', 'BHZ')
 #   expect: rng-duplicate-epochs proven ('KONO', 'BHZ')
 # e2e channels apart
+#   check: rng-duplicate-workers clean
+#   check: rng-duplicate-epochs clean
 import functools
 import random
 import sys
