@@ -43,10 +43,12 @@ type procRows struct {
 	exits   []traces.Worker // exit rows: how they ended
 	ready   *traces.Worker  // this process is one
 	dist    []traces.Dist
+	acts    ends[traces.Act]
 	lost    map[string]uint64
 	windows map[windowKey]*windowCount
 	steps   uint64     // as of the last next()
 	last    *nextStats // of the pass that delivered last
+	loop    loop
 }
 
 type passKey struct{ loader, pass uint32 }
@@ -66,6 +68,8 @@ type passRows struct {
 	key        passKey
 	begin, end *traces.Pass
 	next       nextStats
+	uses       uses
+	watched    bool
 	given      map[int32][]Given // the last batches that each worker was asked for, unless all came back
 }
 
@@ -121,6 +125,8 @@ func (p *partRows) addProcess(batch traces.Batch) {
 		each(rows, func(r *traces.Optimizer) { p.proc(&r.Head).optims++ })
 	case []traces.Dist:
 		each(rows, func(r *traces.Dist) { pr := p.proc(&r.Head); pr.dist = append(pr.dist, *r) })
+	case []traces.Act:
+		each(rows, func(r *traces.Act) { p.proc(&r.Head).acts.add(*r) })
 	}
 }
 

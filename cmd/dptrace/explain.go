@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dptrace/dptrace/analyze"
+	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/docs"
 )
 
@@ -56,7 +57,7 @@ func explain(w io.Writer, topic string) error {
 		if printed > 0 {
 			page = "\n" + page
 		}
-		if _, err := io.WriteString(w, page); err != nil {
+		if _, err := io.WriteString(w, page+excuses(r.Excuses)); err != nil {
 			return err
 		}
 		printed++
@@ -68,6 +69,21 @@ func explain(w io.Writer, topic string) error {
 		return fmt.Errorf("explain: no rule %q; did you mean %s?", topic, strings.Join(near, " or "))
 	}
 	return fmt.Errorf("explain: no rule %q; `dptrace explain` lists them", topic)
+}
+
+// excuses is the end of a rule's page: what must be ruled out before it says proven.
+func excuses(all []detect.Excuse) string {
+	if len(all) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("\n## What a proof rules out\n\n" +
+		"A finding is proven where something that was observed rules out all of these. While one is open\n" +
+		"it is no more than `likely`, and the report says: no bug if\n\n")
+	for _, x := range all {
+		b.WriteString("* " + x.Text + "\n")
+	}
+	return b.String()
 }
 
 // topics are what explain knows: ids and DP numbers, each once.

@@ -29,6 +29,7 @@ const (
 	typeLeftover
 	typeOpened
 	typeSetEpoch
+	typeAct
 	typeSearch
 )
 

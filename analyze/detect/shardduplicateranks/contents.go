@@ -1,10 +1,10 @@
 package shardduplicateranks
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/dptrace/dptrace/analyze/evidence/samples"
-	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/analyze/words"
 )
@@ -44,7 +44,7 @@ func (v *verdict) workers(number int, a, b *timeline.Pass) {
 	}
 	v.compared[[2]int{a.Loader.Rank(), b.Loader.Rank()}] = true
 	v.passes[number] = true
-	v.random = v.random || !(v.ledger.Fixed(a.Loader) && v.ledger.Fixed(b.Loader))
+	v.random = v.random || !(v.ledger.Recurs(a.Loader) && v.ledger.Recurs(b.Loader))
 	if found == nil {
 		found = v.crossed(a, b)
 	}
@@ -76,6 +76,11 @@ func (v *verdict) sideBySide(a, b *timeline.Pass) (found *samples.Twins, looked 
 		t := samples.Compare(r, s)
 		switch {
 		case t == nil:
+		case t.Overruled():
+			v.excuses["samples of several ranks are equal, and what the collate function makes of them is not: they name data of which each "+
+				"rank has its own, or it draws random numbers"] = true
+		case t.By == samples.Payload && (!t.Payload.Tells() || v.ledger.Recurs(a.Loader)):
+			v.excuses[fmt.Sprintf("%s is equal in samples of several ranks, and other parts of them are not", t.Payload.Title())] = true
 		case t.Partly: // one file that both were given, or that is listed twice
 			v.excuses[some] = true
 		case found == nil || t.Sure() > found.Sure():
@@ -113,17 +118,13 @@ func (v *verdict) found(a, b *timeline.Pass, twins *samples.Twins) {
 		return
 	}
 	p := &pair{a: a, b: b, twins: twins, of: twins.Both, cause: "the IterableDataset does not ask which rank it is on"}
-	sure := finding.Likely
-	switch {
-	case p.crossed():
+	if p.crossed() {
 		p.cause = "shares are dealt out by another number than that of rank and worker together (rank * workers + worker)"
-	case twins.Sure() == samples.Certain:
-		sure = finding.Proven
 	}
-	p.certainty = v.grade(p, v.Relation(a.Loader.Process, b.Loader.Process), samples.Same, sure)
-	if p.certainty > 0 {
-		v.pairs = append(v.pairs, p)
+	if p.crossed() || twins.Sure() != samples.Certain {
+		p.doubts = append(p.doubts, byChance)
 	}
+	v.grade(p, v.Relation(a.Loader.Process, b.Loader.Process), samples.Same)
 }
 
 const some = "workers of several ranks read some of the same samples: files that are given to several, or are listed several times"
@@ -137,7 +138,7 @@ func (v *verdict) crossed(a, b *timeline.Pass) *samples.Twins {
 			if r.Worker.Number == s.Worker.Number || !samples.Even(r, s) {
 				continue
 			}
-			if t := samples.Compare(r, s); t != nil && !t.Partly && !t.Anywhere && t.Every() {
+			if t := samples.Compare(r, s); t != nil && !t.Overruled() && !t.Partly && !t.Anywhere && t.Every() {
 				return t
 			}
 		}

@@ -142,6 +142,11 @@ func (r *resolver) placeWords() {
 			n := x.stream
 			x.stream, x.from, x.to = streams[n], x.from+offsets[n], x.to+offsets[n]
 		}
+		for i := range l.parts {
+			x := &l.parts[i]
+			n := x.stream
+			x.stream, x.from, x.to = streams[n], x.from+offsets[n], x.to+offsets[n]
+		}
 		l.others = nil
 	})
 }

@@ -1,14 +1,18 @@
 """The part of dptrace that lives in the user's Python. Pure Python, no dependency.
 
-This file is all that is loaded into a program that never imports torch: a meta path finder that waits for
-torch.utils.data. PROTOCOL.md says what the rest writes down.
+This file is all that is loaded into a program that never imports torch, but where it starts other programs: a meta path
+finder that waits for torch.utils.data. PROTOCOL.md says what the rest writes down.
 """
+import os
 import sys
+import time
 from _thread import get_ident
 
 # Modules to tend right after they have run, and how: a function of this package, as "module.function".
-# Only the first two are watched until torch.utils.data is there; hooks.activate() adds the others.
+# Only these are watched until torch.utils.data is there; hooks.activate() adds the others.
 WATCHED = {
+    "subprocess": "children.watch_subprocess",
+    "multiprocessing.process": "children.watch_process",
     "torch.utils.data": "hooks.activate",
     "torch.utils.data._utils.worker": "hooks.worker_reloaded",
 }
@@ -86,5 +90,26 @@ def install():
     if any(type(f).__name__ == "Finder" and type(f).__module__ == __name__ for f in sys.meta_path):
         return
     sys.meta_path.insert(0, Finder())
-    if "torch.utils.data" in sys.modules:  # attached late
-        perform(WATCHED["torch.utils.data"], sys.modules["torch.utils.data"])
+    os.system = _system(os.system)
+    for name in list(WATCHED):
+        if name in sys.modules:  # attached late
+            perform(WATCHED[name], sys.modules[name])
+
+
+def _system(original):
+    def system(command):
+        begin = time.monotonic_ns()
+        status = original(command)
+        if status:
+            try:
+                from . import children, guard
+            except ImportError:
+                return status
+            try:
+                children.ran(status, sys._getframe(1), begin)
+            except Exception as e:
+                if guard.theirs(e):
+                    raise
+        return status
+    system.__module__, system.__doc__, system.__wrapped__ = original.__module__, original.__doc__, original
+    return system

@@ -6,8 +6,9 @@ killed by SIGTERM and os._exit() skips everything (measured: Finalize ran in 0 o
 import atexit
 import os
 import sys
+import threading
 
-from . import attributes, collectives, dist, failures, guard, heap, identity, ring, slots
+from . import attributes, children, collectives, dist, failures, guard, heap, identity, iterators, modes, ring, slots, steps, training
 
 _state = {"fork": None, "tasks": 0}
 
@@ -18,6 +19,7 @@ def watch():
     from . import hooks
     os.register_at_fork(before=forking, after_in_child=forked)
     atexit.register(ended)
+    children.watch_signals()
     hooks.wrap(BaseProcess, "run", hooks.around(process_run))
 
 
@@ -41,6 +43,9 @@ def forked():
         collectives.after_fork()
         identity.after_fork()
         attributes.after_fork()
+        modes.after_fork()
+        steps.after_fork()
+        training.after_fork()
         _state["fork"], _state["tasks"] = None, 0
         if not under_multiprocessing():  # those say what they are when they run
             _state["fork"] = slots.Child()
@@ -70,10 +75,14 @@ def process_run(original, self, *args, **kwargs):
     except Exception as e:
         if guard.theirs(e):
             raise
+    orderly = True
     try:
         return original(self, *args, **kwargs)
     except BaseException as raised:  # which multiprocessing prints before it ends the process
         try:
+            orderly = issubclass(type(raised), SystemExit)
+            if not orderly:
+                collectives.ended()
             failures.ended(raised)
         except Exception as e:
             if guard.theirs(e):
@@ -83,6 +92,9 @@ def process_run(original, self, *args, **kwargs):
         try:
             if child is not None:
                 child.end()
+                if orderly:
+                    children.ended()
+                iterators.process_ends()
                 ring.ring.close()
         except Exception as e:
             if guard.theirs(e):
@@ -96,15 +108,25 @@ def ended():
                 _state["fork"].end()
             raised = failures.uncaught()
             if raised is not None:
+                collectives.ended()
                 failures.ended(raised)
-            ring.ring.close()
+            else:
+                children.ended()
+            iterators.process_ends()
+            if not children.awaited():
+                ring.ring.close()
+            elif ring.ring.open and not ring.ring.dead:
+                ring.ring.count()
     except Exception as e:
         if guard.theirs(e):
             raise
 
 
 def _serve(original, results, args, kwargs):
-    """Around the loop of a Pool's or an Executor's child: each result that it sends is a task done."""
+    """Around the loop of a Pool's or an Executor's child: each result that it sends is a task done. A ThreadPool's is a thread of
+    the program's own process, and its queue an object of C."""
+    if threading.current_thread() is not threading.main_thread():
+        return original(*args, **kwargs)
     try:
         ring.ring.kind = "task"
         watched = slots.Slots(0, 0, -1)
