@@ -129,14 +129,15 @@ type Pass struct {
 	LenAsked     int64  `col:"len_asked"`     // Loader.LenAsked, at end
 }
 
-// Worker is the begin, readiness or end of one worker process or thread.
+// Worker is the begin, readiness or end of one worker process or thread, or of
+// an IterableDataset the first fetch of one of its passes.
 type Worker struct {
-	Head            // begin, exit: the parent; ready, end: the worker itself
-	Loader   uint32 `col:"loader"`    // 0 in ready and end: the worker does not know
-	Pass     uint32 `col:"pass"`      // the pass that started it
+	Head            // begin, exit: the parent; ready, first, end: the worker itself
+	Loader   uint32 `col:"loader"`    // 0 in ready, first and end: the worker does not know
+	Pass     uint32 `col:"pass"`      // the pass that started it; first, end: as in BatchFetch
 	Worker   int32  `col:"worker"`    // number in its pass, from 0
 	Pid      int32  `col:"pid"`       // 0 unknown
-	Phase    string `col:"phase"`     // begin, ready, end, exit
+	Phase    string `col:"phase"`     // begin, ready, first, end, exit
 	Seed     int64  `col:"seed"`      // torch.initial_seed() in the worker, at ready
 	ExitCode int32  `col:"exit_code"` // multiprocessing's: -N for signal N; at exit
 	// its arguments, the dataset among them, as spawn and forkserver pickle them; at begin; 0: nothing was, or not known
@@ -144,6 +145,13 @@ type Worker struct {
 	PickleNS     int64 `col:"pickle_ns"` // how long that took in the parent
 	// at exit: yes (it ended after its parent had begun to shut the workers down), no (before), "" not known
 	Asked string `col:"asked"`
+	// CPU time of the thread that pickled, of PickleNS; 0 not known
+	PickleCPUNS int64 `col:"pickle_cpu_ns"`
+	// CPU time of the worker since iter() of its pass: at first, until its first fetch was over; at end, until it ended; 0 not
+	// known
+	CPUNS int64 `col:"cpu_ns"`
+	// at first, of the same time: bytes that the worker has written by system calls, to files, pipes and sockets; -1 not known
+	Written int64 `col:"written"`
 }
 
 // BatchPut is a list of sample indices handed to a worker. Long lists take
@@ -277,33 +285,40 @@ type Dataset struct {
 	Dataset uint32 `col:"dataset"` // from 1 in its process, never reused: one for each object
 	Class   string `col:"class"`   // qualified name
 	Length  int64  `col:"length"`  // samples; -1 unknown
+
+	Sizes  []int64 `col:"sizes"`  // items of the containers and arrays that hang on it, each number once
+	Counts string  `col:"counts"` // numbers in dictionaries that hang on it: header.rows=120, with commas between
 }
 
 // Attribute is a value that hangs on a dataset, a transform or a collate
-// function, at one moment. Of persistent workers: scalars and functions as each
-// pass begins, in their parent and in the workers (only those that have changed
-// since the row before, of the same process); in the parent also containers,
-// arrays and objects that have changed since the pass before, as far as that was
-// seen. Of runs of several ranks: scalars and containers of the dataset, once. Of
-// map-style datasets: what changes between two passes, whoever makes them.
+// function, or that their code names, at one moment. Of persistent workers: as
+// each pass begins, in their parent and in the workers (only those that have
+// changed since the row before, of the same process). Of runs of several ranks:
+// scalars and containers of the dataset, once. Of map-style datasets: what
+// changes between two passes, whoever makes them.
 type Attribute struct {
 	Head
 	Loader uint32 `col:"loader"` // as in BatchFetch
 	Pass   uint32 `col:"pass"`   // as in BatchFetch
 	Worker int32  `col:"worker"` // number in its pass; -1 the main process
 	// iter (the parent, as a pass begins), fetch (a worker, before its first fetch of the pass), rank (the parent, at the
-	// first pass of a run of several ranks), begin (the parent: what is another value, or another object, than as the pass
-	// before over this dataset began)
-	When      string `col:"when"`
-	Dataset   uint32 `col:"dataset"`   // at rank and begin: Dataset.Dataset; else 0
-	Path      string `col:"path"`      // as the program names it: dataset.epoch
-	Class     string `col:"class"`     // of the value; "" (iter, fetch): there is no such scalar or function any more
-	Value     string `col:"value"`     // of a scalar, as repr gives it, of a function, its qualified name, at most 64 bytes; "" neither
-	Items     int64  `col:"items"`     // of a container: items, or bytes of an array (iter: elements); else 0
-	Whole     bool   `col:"whole"`     // the digests are of all items; else of some, spread evenly
-	Ordered   []byte `col:"ordered"`   // BLAKE2b-128 of the items in their order; empty: not taken
+	// first pass of a run of several ranks); of the parent, from the second pass on: missed (it was not compared, or not all
+	// of it: value says why, or nothing where it is too large or cannot be looked into), shared (all processes see it
+	// change; value: changed, "" it cannot be told); at the first pass of an IterableDataset: held x
+	When    string `col:"when"`
+	Dataset uint32 `col:"dataset"` // at rank and begin: Dataset.Dataset; else 0
+	Path    string `col:"path"`    // as the program names it: dataset.epoch
+	Class   string `col:"class"`   // of the value; "" (iter, fetch): there is no such attribute any more
+	// of a scalar and of short lists and arrays of numbers, as repr gives it; of a function, its qualified name; of another
+	// object, its class (iter, fetch); at most 64 bytes; "" it is something else
+	Value string `col:"value"`
+	Items int64  `col:"items"` // of a container: items, or bytes of an array (iter: elements); else 0
+	Whole bool   `col:"whole"` // the digests are of all items; else of some, spread evenly
+	// BLAKE2b-128 of the items in their order (iter, fetch: of some, and of what they hold); empty: not taken (iter: it has
+	// changed where the workers do not look)
+	Ordered   []byte `col:"ordered"`
 	Unordered []byte `col:"unordered"` // of the items in a canonical order: equal for permutations; empty: not taken
-	Read      string `col:"read"`      // the code that fetches names the attribute: yes, no; "" not known
+	Read      string `col:"read"`      // the code that fetches reads it of this object: yes, no; "" not known, or not asked
 	File      string `col:"file"`      // the line that assigns it, if there is exactly one; else ""
 	Line      int32  `col:"line"`      // in File
 }

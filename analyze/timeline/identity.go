@@ -24,6 +24,9 @@ func madeIn(pr *procRows, p *Process) (all []*object) {
 	for i := range pr.loaders {
 		rows[pr.loaders[i].Loader] = &pr.loaders[i]
 	}
+	if last := pr.loop.recent; last != nil { // the process was killed, or the rows that follow are lost
+		last.uses.unseen = true
+	}
 	passes := map[uint32][]*passRows{}
 	for _, ps := range pr.passes {
 		if ps.key.loader != 0 { // 0: a worker's own count

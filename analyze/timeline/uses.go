@@ -42,6 +42,7 @@ type uses struct {
 	optimizers  []uint32 // whose steps those were
 	first, last uint32   // restarts
 
+	unseen   bool   // what was done with the last delivery is not in the trace
 	trained  bitset // settled
 	shifted  bool   // the loop is one delivery behind: it looks ahead
 	doubtful bool   // it shares backward calls, and was used with grad mode off before them
@@ -100,6 +101,7 @@ func (lp *loop) next(ps *passRows, r *traces.BatchNext) {
 	lp.since(r)
 	lp.steps(r)
 	if r.Status == "exit" {
+		lp.recent, lp.after = nil, nil
 		return
 	}
 	lp.deliver(ps, r)
@@ -379,6 +381,10 @@ func (p *Pass) GradOff(i int) bool {
 // Alone reports whether a batch norm in training mode was given one row after the
 // i-th delivery.
 func (p *Pass) Alone(i int) bool { return p.uses != nil && p.uses.alone.has(i) }
+
+// Known reports whether the trace goes on after the i-th delivery, so that it has
+// what was done with it.
+func (p *Pass) Known(i int) bool { return p.uses != nil && !(p.uses.unseen && i == p.uses.n-1) }
 
 // Used reports whether a backward call followed the i-th delivery, whatever became
 // of its gradients.

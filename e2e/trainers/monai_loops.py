@@ -2,10 +2,10 @@
 # library: monai
 #
 # case: monai
-#   does: `monai.data.DataLoader`, dictionary transforms, a validation every epoch
+#   does: `monai.data.DataLoader`, dictionary transforms, a validation every epoch; a note says that a transform and its inner one have one seed
 #   loader: train train
 #   loader: val eval
-#   check: rng-duplicate-workers@train clean
+#   check: rng-duplicate-workers@train found
 #   check: rng-duplicate-epochs@train clean
 #
 # case: cached
@@ -23,10 +23,10 @@
 #   expect: rng-duplicate-epochs proven
 #
 # case: seeded
-#   does: torch's `DataLoader` with the `worker_init_fn` of MONAI's FAQ
+#   does: torch's `DataLoader` with the `worker_init_fn` of MONAI's FAQ; the same note
 #   loader: train train
 #   loader: val eval
-#   check: rng-duplicate-workers@train clean
+#   check: rng-duplicate-workers@train found
 #   check: rng-duplicate-epochs@train clean
 import sys
 import warnings

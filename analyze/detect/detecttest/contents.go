@@ -16,6 +16,8 @@ type What struct {
 	Chunks  bool   // only chunks of it were read
 	Part    bool   // some of it could not be
 	Follows bool   // a window of a series, some steps after the one before
+	Row     string // that it has become in the batch; "": it was not looked for
+	Parts   []string
 }
 
 // Digest is the row about some samples.
@@ -39,6 +41,14 @@ func Digest(row traces.Digest, indices []int64, what func(index int64) What) tra
 		if w.Label != "" {
 			kind += 16
 			meta = sum(w.Label)
+		}
+		if w.Row != "" {
+			kind |= 128
+			row.RowKinds, row.Rows = append(row.RowKinds, 1), append(row.Rows, sum(w.Row)...)
+		}
+		row.Counts = append(row.Counts, byte(len(w.Parts)))
+		for _, part := range w.Parts {
+			row.Parts = append(row.Parts, append([]byte{4}, sum(part)[:7]...)...)
 		}
 		row.Positions = append(row.Positions, int64(i))
 		row.Indices = append(row.Indices, index)

@@ -35,10 +35,10 @@ func (v *verdict) finding(s *shared) (f finding.Finding) {
 	if e, ok := v.files(s); ok {
 		f.Evidence = append(f.Evidence, e)
 	}
-	if c := s.census; c != nil && !s.pairs[0].Every() {
-		f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("Every sample of this pass was looked at: %s were delivered, %s of "+
-			"them different; %s came from several workers.", words.Number(int64(c.Samples)), words.Number(int64(c.Samples-c.Surplus)),
-			words.Number(int64(c.Shared)))})
+	if c := s.census; c != nil && c.Shared > 0 && !s.pairs[0].Every() {
+		f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("Of %s samples that were delivered in this pass %s were looked at. "+
+			"%s of these are different; %s came from several workers.", words.Number(int64(c.Delivered)), words.Number(int64(c.Samples)),
+			words.Number(int64(c.Samples-c.Surplus)), words.Number(int64(c.Shared)))})
 	}
 	if left := v.left(); left != "" {
 		f.Evidence = append(f.Evidence, finding.Evidence{Text: words.Upper(left) + "."})
@@ -63,7 +63,7 @@ func (v *verdict) told(s *shared, class string) (title, cost string) {
 	case t.By == samples.Payload:
 		return fmt.Sprintf("%s read samples of %s with the same %s: %s that were compared", words.Upper(words.Ints("worker", workers)), class,
 				t.Payload.Title(), words.Share(t.Equal, t.Both)),
-			fmt.Sprintf("each such %s counts %d times in an epoch", t.Payload.Title(), len(workers))
+			fmt.Sprintf("these samples count %d times in an epoch", len(workers))
 	case t.Every() && len(workers) == all:
 		return fmt.Sprintf("Every sample is delivered %d times: %s read all of %s", len(workers),
 				words.Of(len(workers), len(workers), "worker"), class),
@@ -138,6 +138,10 @@ func text(t *samples.Twins) string {
 		what += " (and not in " + words.List(t.Payload.Others()) + ")"
 	}
 	switch {
+	case t.Partly && t.Equal == 1:
+		return fmt.Sprintf("%s: %s. The last one of worker %d is the first one of worker %d, bit by bit.", where, read, a.Number, b.Number)
+	case t.Partly && t.Equal < enough:
+		return fmt.Sprintf("%s: %s. The last %d of worker %d are the first ones of worker %d, bit by bit.", where, read, t.Equal, a.Number, b.Number)
 	case t.Partly:
 		return fmt.Sprintf("%s: %s. %d in a row are equal %s: from position %d of worker %d, and %d of worker %d.", where, read, t.Equal, what,
 			t.First, a.Number, t.FirstOfB, b.Number)

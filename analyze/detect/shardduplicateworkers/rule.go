@@ -223,6 +223,7 @@ func (v *verdict) compare(a, b *samples.Read) *samples.Twins {
 // scattered adds what two workers have in common, in orders of their own.
 func (v *verdict) scattered(a, b *samples.Read) {
 	found := samples.Scattered(a, b)
+	v.equal = max(v.equal, found.Shared)
 	if !samples.Even(a, b) || a.Repeats() || b.Repeats() {
 		return
 	}
@@ -305,7 +306,7 @@ func (v *verdict) different() detect.Verdict {
 	case v.equal > 0:
 		return detect.CannotTell(fmt.Sprintf("%s came from several workers: rows that are equal in the data, or that several workers were given",
 			words.Count(v.equal, "sample")))
-	case v.looked < v.of:
+	case !samples.Nearly(v.looked, v.of):
 		return detect.CannotTell(fmt.Sprintf("%s of %s samples were looked at, and of these none came from two workers: "+
 			"dptrace record --digest full looks at all", words.Number(int64(v.looked)), words.Number(int64(v.of))))
 	}
@@ -322,6 +323,9 @@ func (v *verdict) parallel() bool {
 func (v *verdict) clean() detect.Verdict {
 	reason := fmt.Sprintf("%s in %s: %s samples, and none of two workers", words.Count(v.workers, "worker"),
 		words.Count(v.compared, "pass"), words.Number(int64(v.of)))
+	if v.looked < v.of {
+		reason += fmt.Sprintf(", of %s that were looked at", words.Number(int64(v.looked)))
+	}
 	if left := v.left(); left != "" {
 		return detect.CannotTell(reason + "; " + left)
 	}

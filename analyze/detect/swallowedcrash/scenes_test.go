@@ -263,7 +263,38 @@ var scenes = []struct {
 		s.End("0")
 	}, "proven|train.py crashed (exit code 1)", "SIGABRT"},
 
+	{"the loader's error is caught in the training itself", "hook", func(s *scene) {
+		s.torch(1, 99, "target", "python3 train.py")
+		s.trains(1)
+		s.breaks(1, "KeyError")
+		s.Add(1, traces.Exit{Source: "wait"})
+		s.End("0")
+	}, "likely|KeyError ended pass 0 of the loader at train.py:8 after 3 batches, and the program exited with 0|takes this error for the end of its data", ""},
+
 	// Silent.
+	{"the loader's error is caught, and another pass comes", "hook", func(s *scene) {
+		s.torch(1, 99, "target", "python3 train.py")
+		s.trains(1)
+		s.breaks(1, "KeyError")
+		s.Wait(second)
+		s.Add(1, traces.Pass{Loader: 1, Pass: 1, Phase: "begin"}, traces.BatchNext{Loader: 1, Pass: 1, Worker: -1, Status: "ok", Steps: 3, Grad: true})
+		s.Add(1, traces.Exit{Source: "wait"})
+		s.End("0")
+	}, "not-applicable|no process below the command used torch", ""},
+	{"the loader's error is caught, and the exit code says so", "hook", func(s *scene) {
+		s.torch(1, 99, "target", "python3 train.py")
+		s.trains(1)
+		s.breaks(1, "KeyError")
+		s.Add(1, traces.Exit{ExitCode: 1, Source: "wait"})
+		s.End("1")
+	}, "not-applicable|no process below the command used torch", ""},
+	{"Ctrl-C in the loader", "hook", func(s *scene) {
+		s.torch(1, 99, "target", "python3 train.py")
+		s.trains(1)
+		s.breaks(1, "KeyboardInterrupt")
+		s.Add(1, traces.Exit{Source: "wait"})
+		s.End("0")
+	}, "not-applicable|no process below the command used torch", ""},
 	{"the command reports it", "kernel", func(s *scene) {
 		s.process(1, 99, "target", bash, "bash run.sh")
 		s.torch(2, 100, "python", "python3 train.py")

@@ -1,9 +1,9 @@
 """Values that hang on a dataset, on what it holds, or on a collate function, as a pass begins.
 
-Of persistent workers: scalars, in the parent and in the workers, which hold copies of the objects. Of runs of several
-ranks: scalars and containers of the datasets, once, by their contents. Instance dictionaries and exact builtin containers
-are read, nothing else: no property, no iteration and no comparison of the user's. What is read is bounded by number and
-never by time, so that the parent and the workers look at the same places.
+Of persistent workers: what held.py finds, in the parent and in the workers, which hold copies of the objects; and, in the
+parent, whether the code of a fetch reads what has changed, and what could not be compared. Of runs of several ranks: scalars
+and containers of the datasets, once, by their contents. Instance dictionaries and exact builtin containers are read, nothing
+else: no property, no iteration and no comparison of the user's.
 """
 import functools
 import os
@@ -17,10 +17,10 @@ from .ring import mono
 MAX_OBJECTS = 400
 MAX_SCALARS = 64
 MAX_OTHERS = 64  # that are told not to have been compared
+MAX_SHARED = 8
 MAX_ANALYSES = 8  # of the code of one loader
 MAX_ITEMS = 64  # of a container
 MAX_KEYS = 16  # of a dictionary whose items are told of as if they were attributes
-MAX_TEXT = 64  # bytes of a value
 MAX_LEAVES = 16  # datasets of a loader whose contents are told of
 
 _ROOTS = ("dataset", "collate_fn")
@@ -40,8 +40,6 @@ class Walk:
     def __init__(self, wanted, most=MAX_SCALARS):
         self.wanted, self.most = wanted, most
         self.found, self.seen, self.queue = [], set(), []
-        self.owners, self.functions = {}, []  # id of a class -> the class; functions that lie on the way
-        self.others = []  # attributes that are not to be told of
 
     def run(self, roots):
         for path, obj in roots:
@@ -58,10 +56,7 @@ class Walk:
             self.queue.append((obj, path))
 
     def tell(self, value, path, owner, name):
-        if not self.wanted(value):
-            if len(self.others) < MAX_OTHERS:
-                self.others.append(Attribute(path, owner, name, value))
-        elif len(self.found) < self.most:
+        if self.wanted(value) and len(self.found) < self.most:
             self.found.append(Attribute(path, owner, name, value))
 
     def visit(self, obj, cls, path):
@@ -82,7 +77,6 @@ class Walk:
                 self.add(value, "%s.args[%d]" % (path, i))
             self.items(obj.keywords, path + ".keywords")
         elif not _barren(cls):
-            self.owners[id(cls)] = cls
             for name, value in list(islice(discover.attributes_of(obj, cls).items(), 2 * MAX_ITEMS)):
                 if type(name) is str:
                     self.tell(value, "%s.%s" % (path, name), cls, name)
@@ -98,7 +92,6 @@ class Walk:
                 self.add(value, at)
 
     def function(self, f, path):
-        self.functions.append(f)
         for cell, variable in zip(f.__closure__ or (), f.__code__.co_freevars):
             try:
                 self.add(cell.cell_contents, "%s<closure %s>" % (path, variable))
@@ -130,21 +123,12 @@ def _barren(cls):
     return type(cls.__module__) is not str or cls.__module__ == "numpy" or cls.__module__.partition(".")[0] in discover._BARREN
 
 
-def scalar(value):
-    """An exact int, float, bool, None or a short str."""
-    cls = type(value)
-    if cls is int:
-        return -1 << 63 <= value < 1 << 64
-    if cls is str:
-        return len(value) <= MAX_TEXT
-    return cls is float or cls is bool or value is None
-
-
 class Told:
     """What this process has told of one loader's attributes."""
 
-    def __init__(self):
+    def __init__(self, stream=False):
         self.looks = self.analyses = 0
+        self.stream = stream
         self.values = {}  # path -> (class, text, items, digest)
         self.wholes, self.shown = {}, {}  # of the main process: path -> digest of everything; of what is shared, what it was
         self.missed = set()  # paths
@@ -166,6 +150,8 @@ class Told:
                 rows.append((place, told[:3] + ("",)))
         gone = [path for path in self.values if path not in now]
         self.values = now
+        if main and not self.looks and self.stream:
+            tell_held(at, dataset, collate)
         if main and self.looks:
             new = {place.path for place, _ in rows} - self.changed
             self.changed |= new
@@ -239,11 +225,22 @@ def at_iter(iterator, loader, new):
     t0, d, it = mono(), loader.__dict__, iterator.__dict__
     at = it["_dptrace_at"] + (-1,)
     if d.get("persistent_workers") is True and it.get("_num_workers"):
-        told = it.setdefault("_dptrace_told", Told())
+        told = it.setdefault("_dptrace_told", Told(it.get("_dataset_kind") == 1))
         told.changes("iter", at, d.get("dataset"), d.get("collate_fn"), d.get("worker_init_fn"))
+    elif new and it.get("_dataset_kind") == 1 and it.get("_num_workers", 0) > 1:
+        tell_held(at, d.get("dataset"), d.get("collate_fn"))
     if new and _ranks() > 1:
         at_rank(loader, at)
     ring.ring.hook_ns += mono() - t0
+
+
+def tell_held(at, dataset, collate):
+    """By what the workers of a stream may work for one another."""
+    walk, write = held.Walk(), _Writer("held", at)
+    walk.run(zip(_ROOTS, (dataset, collate)))
+    cut = [place for place, _ in walk.missed if place.holder is None]
+    for place in (walk.shared + cut)[:MAX_SHARED]:
+        write.row(place, {"class": discover.name(type(place.value)), "value": ""})
 
 
 def at_fetch(fetches, dataset, collate):
@@ -291,13 +288,13 @@ def at_rank(loader, at):
 
 
 def tell_contents(path, leaf, number, write, deadline):
-    walk, known = Whole(lambda value: scalar(value) or contents.container(value)), {}
+    walk, known = Whole(lambda value: held.scalar(value) or contents.container(value)), {}
     if contents.container(leaf):
         walk.tell(leaf, path, None, "")
     walk.run([(path, leaf)])
-    for a in [a for a in walk.found if scalar(a.value)]:
-        write.row(a, {"dataset": number, "class": discover.name(type(a.value)), "value": text(a.value)})
-    for a in sorted((a for a in walk.found if not scalar(a.value)), key=lambda a: contents.size(a.value)):
+    for a in [a for a in walk.found if held.scalar(a.value)]:
+        write.row(a, {"dataset": number, "class": discover.name(type(a.value)), "value": held.text(a.value)})
+    for a in sorted((a for a in walk.found if not held.scalar(a.value)), key=lambda a: contents.size(a.value)):
         facts = known.get(id(a.value))  # ImageFolder has its samples twice
         if facts is None:
             facts = known[id(a.value)] = contents.facts(a.value, deadline)

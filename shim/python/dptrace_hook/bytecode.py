@@ -63,7 +63,7 @@ class Machine:
     def __init__(self, reads, code, namespace, outer, args, more):
         self.reads, self.code, self.namespace, self.outer = reads, code, namespace, outer
         self.stack, self.variables, self.results, self.keywords = [], {}, [], ()
-        self.cells, self.scope = {}, Scope(self)
+        self.cells, self.scope, self.boxes = {}, Scope(self), {}
         if type(outer) is types.FunctionType:
             for cell, name in zip(outer.__closure__ or (), code.co_freevars):
                 self.cells[name] = cell
@@ -101,15 +101,18 @@ class Machine:
             if self.reads.instructions < 0:
                 self.reads.cut = True
                 return UNKNOWN
-            before = {name: key(v) for name, v in self.variables.items()}
+            before = self.known()
             self.results = []
             self.once(instructions)
-            if before == {name: key(v) for name, v in self.variables.items()}:
+            if before == self.known():
                 break
         result = _union(self.results)
         if self.code.co_flags & 0x220:  # generators
             return Value((("items", result),), True)
         return result
+
+    def known(self):
+        return {name: key(v) for name, v in self.variables.items()}, {at: key(box.value) for at, box in self.boxes.items()}
 
     def once(self, instructions):
         waiting, self.stack, dead = {}, [], False
@@ -270,19 +273,27 @@ class Machine:
         self.push(Value((), a.exact and b.exact and not _objects(a) and not _objects(b), a.read | b.read))
 
     def build(self, i):
-        values = self.pops(i.arg)
-        self.push(Value((("items", _union(values)),), True, _union(values).read))
+        held = _union(self.pops(i.arg))
+        if i.opname == "BUILD_TUPLE":
+            self.push(Value((("items", held),), True, held.read))
+        else:
+            self.boxed(i, held)
+
+    def boxed(self, i, held):
+        box = self.boxes.setdefault(i.offset, Box())
+        box.value = union([box.value, held])
+        self.push(Value((("box", box),), True, held.read))
 
     def add(self, i):
         """Something to a container that is in the making."""
         taken = self.pops(2 if i.opname == "MAP_ADD" else 1)
         if "EXTEND" in i.opname or "UPDATE" in i.opname or "MERGE" in i.opname:
             taken = [self.reads.elements(taken[0])]
-        if len(self.stack) >= i.arg:
-            at = len(self.stack) - i.arg
-            inner = [a[1] for a in self.stack[at].atoms if a[0] == "items"]
-            held = _union(inner + taken)
-            self.stack[at] = Value((("items", held),), True, self.stack[at].read | held.read)
+        held = _union(taken)
+        self.reads.use(held)
+        for atom in self.stack[-i.arg].atoms if len(self.stack) >= i.arg else ():
+            if atom[0] == "box":
+                atom[1].value = union([atom[1].value, held])
 
     def test(self, i):
         a, b = self.pops(2)
@@ -300,10 +311,10 @@ class Machine:
         self.push(Value((("object", AssertionError if i.opname == "LOAD_ASSERTION_ERROR" else i.argval),), True))
 
     def build_map(self, i):
-        self.push(Value((("items", _union(self.pops(2 * i.arg))),), True))
+        self.boxed(i, _union(self.pops(2 * i.arg)))
 
     def build_const_map(self, i):
-        self.push(Value((("items", _union(self.pops(i.arg + 1))),), True))
+        self.boxed(i, _union(self.pops(i.arg + 1)))
 
     def build_string(self, i):
         self.push(Value((), True, _union(self.pops(i.arg)).read))
@@ -433,6 +444,14 @@ class Machine:
     def constant(self, value):
         held = value.atoms[0][1] if value.atoms and value.atoms[0][0] == "object" else ()
         return held if type(held) is tuple else ()
+
+
+class Box:
+    """What a container that the code makes comes to hold: it is filled in loops."""
+    __slots__ = ("value",)
+
+    def __init__(self):
+        self.value = NOTHING
 
 
 class Scope:

@@ -119,6 +119,16 @@ def main(module):
     return "__main__" if module == "__mp_main__" else module if type(module) is str else "?"
 
 
+def unlike(path, taken):
+    """The path, or one that nothing else has."""
+    n, unique = 1, path
+    while unique in taken:
+        n += 1
+        unique = "%s (%d)" % (path, n)
+    taken.add(unique)
+    return unique
+
+
 def owner_name(owner):
     if owner is None:
         return ""
@@ -148,6 +158,7 @@ class Walk:
         self.taken = taken  # asked about each object, its class and path: True if what it holds is not to be looked at
         self.found, self.seen, self.queue, self.left = [], set(), deque(), MAX_NODES
         self.packages, self.keep = [], []
+        self.paths = set()
         self.cut = {}  # why -> [where first, how many were not looked at]
 
     def roots(self, dataset, collate):
@@ -184,7 +195,7 @@ class Walk:
         self.seen.add(id(obj))
         kind = rng.kind_of(cls)
         if kind is not None:
-            self.found.append(Found(path, obj, kind, role_of(owner, role), owner_name(owner), attr, holder, key, source(owner)))
+            self.found.append(Found(unlike(path, self.paths), obj, kind, role_of(owner, role), owner_name(owner), attr, holder, key, source(owner)))
             return
         self.queue.append((obj, path, role))
 

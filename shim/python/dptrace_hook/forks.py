@@ -6,6 +6,7 @@ killed by SIGTERM and os._exit() skips everything (measured: Finalize ran in 0 o
 import atexit
 import os
 import sys
+import threading
 
 from . import attributes, children, collectives, dist, failures, guard, heap, identity, iterators, modes, ring, slots, steps, training
 
@@ -122,7 +123,10 @@ def ended():
 
 
 def _serve(original, results, args, kwargs):
-    """Around the loop of a Pool's or an Executor's child: each result that it sends is a task done."""
+    """Around the loop of a Pool's or an Executor's child: each result that it sends is a task done. A ThreadPool's is a thread of
+    the program's own process, and its queue an object of C."""
+    if threading.current_thread() is not threading.main_thread():
+        return original(*args, **kwargs)
     try:
         ring.ring.kind = "task"
         watched = slots.Slots(0, 0, -1)

@@ -212,10 +212,12 @@ class Search:
         new = [self.graph.nodes[id(obj)] for obj in self.found.values() if id(obj) not in _hidden]
         self.found = {}
         self.graph.climb(new, deadline)
+        taken = {found.path for found in hidden()}
         for node in new:
             before = sys.getrefcount(node.obj)
             found = holders.found(self.graph, node)
             if found is not None:
+                found.path = discover.unlike(found.path, taken)
                 _hidden[id(node.obj)] = (found, sys.getrefcount(node.obj) - before)
                 self.fresh += 1
 

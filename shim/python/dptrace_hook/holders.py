@@ -18,7 +18,7 @@ from . import discover, insides, rng
 from .addresses import now
 
 MAX_LEVELS = 10
-MAX_WIDTH = 24  # objects of a level whose holders are looked for
+MAX_WIDTH = 128  # objects of a level whose holders are looked for
 MAX_HELD = 100000  # items of a container in which a place is looked for
 _NOBODY = (types.FrameType, types.TracebackType)
 _STDLIB_OWN = ("tempfile._RandomNameSequence",)

@@ -154,10 +154,10 @@ def workers_started(iterator, pickled):
     """pickled: what pickles.starting has found."""
     loader, number = iterator.__dict__["_dptrace_at"]
     for i, process in enumerate(iterator._workers):
-        size, ns = pickled.get(id(process), (0, 0))
+        size, ns, cpu = pickled.get(id(process), (0, 0, 0))
         heap.started(process)
         ring.put_json(ring.WORKER, {"phase": "begin", "loader": loader, "pass": number, "worker": i, "pid": process.pid or 0,
-                                    "pickled_bytes": size, "pickle_ns": ns})
+                                    "pickled_bytes": size, "pickle_ns": ns, "pickle_cpu_ns": cpu})
 
 
 def workers_ended(iterator):
@@ -215,7 +215,7 @@ def delivered(iterator, batch, worker, t0, arrived, did, data):
     ring.put(ring.NEXT, _NEXT.pack(*d["_dptrace_at"], batch & 0xFFFFFFFF, worker, 1 + 256 * steps.is_grad_enabled() + did, t0, arrived,
                                    steps.taken, steps.last, training.ran, steps.grads_from, steps.grads_to, training.restarts, rows))
     training.end()
-    training.begin(rows, notes["single"])
+    training.begin(rows, notes)
 
 
 def ended(iterator, raised, worker, t0, did):

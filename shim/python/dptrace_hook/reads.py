@@ -180,6 +180,8 @@ class Reads:
                     return self.bound(k, k.__dict__[name], atom[2], name)
         if kind == "worker info" and name == "dataset":
             return _object(self.dataset)
+        if kind == "box":  # append, update
+            return Value((("box", what, name),), True)
         return NOTHING if kind in ("items", "code") else UNKNOWN
 
     def of_object(self, obj, name):
@@ -198,6 +200,8 @@ class Reads:
 
     def of_instance(self, obj, cls, name):
         attributes = discover.attributes_of(obj, cls)
+        if name == "__class__":
+            return _object(cls)
         if name == "__dict__":
             self.own[id(attributes)] = id(obj)
             return _object(attributes)
@@ -255,8 +259,8 @@ class Reads:
         for atom in value.atoms:
             kind, what = atom[0], atom[1]
             cls = type(what)
-            if kind == "items":
-                found.append(what)
+            if kind == "items" or kind == "box":
+                found.append(what if kind == "items" else what.value)
             elif kind != "object":
                 found.append(UNKNOWN)
             elif issubclass(cls, dict) and type(key) in (str, int) and in_class(cls, "__getitem__")[0] in discover._DICTS:
@@ -277,17 +281,17 @@ class Reads:
         for atom in value.atoms:
             kind, what = atom[0], atom[1]
             cls = type(what)
-            if kind == "items":
-                found.append(what)
+            if kind == "items" or kind == "box":
+                found.append(what if kind == "items" else what.value)
             elif kind != "object":
                 found.append(UNKNOWN)
             elif cls in (list, tuple, set, frozenset):
                 found += [_object(v) for v in list(what)[:MAX_ITEMS] if type(v) not in discover._ATOMS]
-                found.append(NOTHING)
+                found.append(NOTHING if what else UNKNOWN)
             elif issubclass(cls, dict):
                 self.whole.add(id(what))
                 found += [_object(v) for v in list(dict.values(what))[:MAX_ITEMS] if type(v) not in discover._ATOMS]
-                found.append(NOTHING)
+                found.append(NOTHING if dict.__len__(what) else UNKNOWN)
             elif cls not in discover._ATOMS and not _opaque(what, cls):
                 found.append(self.iterated(what, cls))
         return union(found) if found else NOTHING
@@ -320,6 +324,8 @@ class Reads:
             return self.run(what, [atom[2]] + args, more)
         if kind == "code":
             return self.run_code(what, atom[2], atom[3], args, more)
+        if kind == "box":
+            return self.of_box(what, atom[2] if len(atom) > 2 else "", args, more)
         if kind == "container":
             return self.of_container(what, atom[2], args, more)
         if kind == "object":
@@ -355,6 +361,8 @@ class Reads:
 
     def made(self, cls, args, more):
         """An instance of a class, or what a builtin one passes on."""
+        if cls is type and len(args) == 1:
+            return Value(tuple([("object", type(a[1])) for a in args[0].atoms if a[0] == "object"]), args[0].exact)
         if cls in _VALUES:
             return Value((), True, union(args).read if args else frozenset())
         if issubclass(cls, BaseException) or cls in _PRINTS:
@@ -407,6 +415,18 @@ class Reads:
         module = f.__module__
         return NOTHING if type(module) is str and discover.library(module) else UNKNOWN
 
+    def of_box(self, box, name, args, more):
+        """A method of a container that the code makes."""
+        for value in args:
+            self.use(value)
+        if name in ("extend", "update"):
+            box.value = union([box.value] + [self.elements(a) for a in args])
+        elif name in _WRITES and name != "pop":
+            box.value = union([box.value] + args)
+        else:
+            return union([box.value, Value((("items", box.value),), True)])
+        return NOTHING
+
     def of_container(self, obj, name, args, more):
         """A method of a builtin container."""
         if name in _WRITES:
@@ -437,8 +457,8 @@ class Reads:
                 kind, what = atom[0], atom[1]
                 if kind in ("method", "code"):
                     self.call_atom(atom, [], ((None, UNKNOWN),))
-                elif kind == "items":
-                    self.escape([what], ())
+                elif kind == "items" or kind == "box":
+                    self.escape([what if kind == "items" else what.value], ())
                 elif kind == "object":
                     self.leaves(what, type(what))
 

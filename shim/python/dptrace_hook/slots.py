@@ -135,10 +135,14 @@ class Slots:
         walk.roots(self.dataset, self.collate)
         if iterator is not None:
             walk.iterator(iterator)
-        known = {slot.found.path for slot in self.slots}
+        known = {slot.found.path: slot for slot in self.slots}
         for found in globals_() + walk.found:
-            if found.path not in known:
+            slot = known.get(found.path)
+            if slot is None:
                 self.watch(found, FOUND, fetch, walk)
+            elif slot.found.holder is None and found.obj is not slot.obj and type(found) is discover.Found and rng.key(found.obj) not in self.ids:
+                slot.found, slot.current = found, found.current  # no place to look at: a local variable, say
+                self.replaced(slot, found.obj, fetch)
         if walk.cut != self.cut:
             self.cut = walk.cut
             heap.write_walk(self.where, fetch + 1, walk)
@@ -180,6 +184,7 @@ class Slots:
     def show(self, hidden, when, fetch):
         """One that has moved: from now on it is looked at after each fetch."""
         self.hidden.remove(hidden)
+        hidden.found.path = discover.unlike(hidden.found.path, {s.found.path for s in self.slots})
         slot = Slot(hidden.found, hidden.obj, hidden.reader, _number(hidden.found, hidden.reader, hidden.obj))
         now, slot.last = slot.last, hidden.last
         place, pos = slot.reader.place(slot.last)

@@ -27,6 +27,7 @@ _serial = 0  # of restarts
 _swap = None  # (steps, restarts, fingerprint) before the first of several load_state_dict without a step between
 _loaded = False  # since the last look at _swap
 _armed = 0  # next() calls that a look at batch norms lasts yet
+_armed_by = None  # notes of the loader whose batch of one row it is
 _looks = 0
 
 
@@ -61,17 +62,18 @@ def end():
     steps.grads_from = steps.grads_to = 0
 
 
-def begin(rows, wanted):
-    """A batch was handed over. wanted: batches of one row are what the loader was made for."""
-    global delivered, steps_then, _armed
+def begin(rows, notes):
+    """A batch was handed over by the loader of these notes."""
+    global delivered, steps_then, _armed, _armed_by
     delivered += 1
     steps_then = steps.taken
     if _armed:
         _armed -= 1
-        if not _armed:
+        if not _armed or notes is not _armed_by:  # the next batch of the same loader: the loop may look one ahead
             disarm()
-    if rows == 1 and not wanted and steps.is_grad_enabled():
+    if rows == 1 and not notes["single"] and steps.is_grad_enabled():
         arm()
+        _armed_by = notes
 
 
 def in_eval():
@@ -263,8 +265,8 @@ def arm():
 
 
 def disarm():
-    global _armed
-    _armed = 0
+    global _armed, _armed_by
+    _armed, _armed_by = 0, None
     functional = sys.modules.get("torch.nn.functional")
     if functional is not None:
         ours = functional.__dict__.get("_verify_batch_size")
