@@ -4,7 +4,7 @@ import struct
 import sys
 import weakref
 
-from . import (attributes, discover, extents, failures, fetches, guard, heap, identity, layouts, modes, pickles, ring, shuffles, slots,
+from . import (anew, attributes, discover, extents, failures, fetches, guard, heap, identity, layouts, modes, pickles, ring, shuffles, slots,
                steps, training, worker_exits)
 from .ring import mono
 
@@ -395,6 +395,7 @@ def base_init(original, self, loader, *args, **kwargs):
     try:
         pass_begins(self, loader)
         at = self.__dict__["_dptrace_at"]
+        anew.look_for(loader, at)
         if fetches.here.single is not None:
             heap.look_for(loader, at)
             fetches.here.single = at
