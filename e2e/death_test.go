@@ -29,11 +29,13 @@ var deathCases = []tierCase{
 
 	// Wrappers. A killed training has told of all batches that it was given.
 	{name: "wrapper swallows an exception", command: "python wrapper.py swallows raise",
-		hook: "swallowed-crash likely RuntimeError", kernel: "swallowed-crash proven RuntimeError"},
+		hook: "swallowed-crash proven RuntimeError", kernel: "same"},
 	{name: "wrapper swallows SIGSEGV", command: "python wrapper.py swallows segv",
-		hook: "", kernel: "swallowed-crash proven SIGSEGV 6 batches 5 optimizer steps"},
+		hook: "swallowed-crash proven SIGSEGV 6 batches 5 optimizer steps", kernel: "same"},
 	{name: "wrapper swallows an exit code", command: "python wrapper.py swallows exit",
-		hook: "", kernel: "swallowed-crash proven 7 6 batches 5 optimizer steps"},
+		hook: "swallowed-crash proven 7 6 batches 5 optimizer steps", kernel: "same"},
+	{name: "wrapper reads an exit code", often: true, command: "python wrapper.py reads exit", hook: "", kernel: "same"},
+	{name: "wrapper reads that it crashed", command: "python wrapper.py reads segv", hook: "", kernel: "same"},
 	{name: "shell swallows an exception", command: "sh wrapper.sh swallows python raise",
 		hook: "swallowed-crash likely RuntimeError", kernel: "swallowed-crash proven RuntimeError"},
 	{name: "shell swallows SIGKILL", often: true, command: "sh wrapper.sh swallows python kill",

@@ -111,6 +111,9 @@ type Loader struct {
 	Batched      string `col:"batched"`       // a fetch is of a list of samples: yes; of one (batch_size=None): no; "" of an older trace
 	// what len() of an IterableDataset gave when the program asked for the loader's; 0: it did not
 	LenAsked int64 `col:"len_asked"`
+	// the dataset as it was given, from 1 in its process, one for each object, also where it is put together of others; 0 not
+	// known
+	Given uint32 `col:"given"`
 }
 
 // Pass is the begin or end of one iteration of a loader.
@@ -126,14 +129,15 @@ type Pass struct {
 	LenAsked     int64  `col:"len_asked"`     // Loader.LenAsked, at end
 }
 
-// Worker is the begin, readiness or end of one worker process or thread.
+// Worker is the begin, readiness or end of one worker process or thread, or of
+// an IterableDataset the first fetch of one of its passes.
 type Worker struct {
-	Head            // begin, exit: the parent; ready, end: the worker itself
-	Loader   uint32 `col:"loader"`    // 0 in ready and end: the worker does not know
-	Pass     uint32 `col:"pass"`      // the pass that started it
+	Head            // begin, exit: the parent; ready, first, end: the worker itself
+	Loader   uint32 `col:"loader"`    // 0 in ready, first and end: the worker does not know
+	Pass     uint32 `col:"pass"`      // the pass that started it; first, end: as in BatchFetch
 	Worker   int32  `col:"worker"`    // number in its pass, from 0
 	Pid      int32  `col:"pid"`       // 0 unknown
-	Phase    string `col:"phase"`     // begin, ready, end, exit
+	Phase    string `col:"phase"`     // begin, ready, first, end, exit
 	Seed     int64  `col:"seed"`      // torch.initial_seed() in the worker, at ready
 	ExitCode int32  `col:"exit_code"` // multiprocessing's: -N for signal N; at exit
 	// its arguments, the dataset among them, as spawn and forkserver pickle them; at begin; 0: nothing was, or not known
@@ -141,6 +145,13 @@ type Worker struct {
 	PickleNS     int64 `col:"pickle_ns"` // how long that took in the parent
 	// at exit: yes (it ended after its parent had begun to shut the workers down), no (before), "" not known
 	Asked string `col:"asked"`
+	// CPU time of the thread that pickled, of PickleNS; 0 not known
+	PickleCPUNS int64 `col:"pickle_cpu_ns"`
+	// CPU time of the worker since iter() of its pass: at first, until its first fetch was over; at end, until it ended; 0 not
+	// known
+	CPUNS int64 `col:"cpu_ns"`
+	// at first, of the same time: bytes that the worker has written by system calls, to files, pipes and sockets; -1 not known
+	Written int64 `col:"written"`
 }
 
 // BatchPut is a list of sample indices handed to a worker. Long lists take
@@ -177,19 +188,36 @@ type BatchFetch struct {
 	Samples   int32  `col:"samples"`    // in the batch
 }
 
-// BatchNext is one delivery to the training loop, or its failure.
+// BatchNext is one delivery to the training loop, or its failure; or (exit) the
+// end of a process that was delivered any. What it says of the training loop is
+// of the time since the row before of the same process, whatever its loader, and
+// before next() was called; of exit since the last row.
 type BatchNext struct {
 	Head             // ts_ns: next() returns
-	Loader    uint32 `col:"loader"`     // Loader.Loader of the same process
+	Loader    uint32 `col:"loader"`     // Loader.Loader of the same process; 0 at exit
 	Pass      uint32 `col:"pass"`       // Pass.Pass
 	Batch     uint32 `col:"batch"`      // number of the delivery in its pass, from 0
 	Worker    int32  `col:"worker"`     // -1 main process, -2 unknown
-	Status    string `col:"status"`     // ok, stop, error
+	Status    string `col:"status"`     // ok, stop, error, exit
 	CallNS    int64  `col:"call_ns"`    // next() was called
 	ArrivedNS int64  `col:"arrived_ns"` // the batch came out of the queue; 0 unknown
 	Steps     uint64 `col:"steps"`      // optimizer steps of this process so far
-	Optimizer uint32 `col:"optimizer"`  // the one that stepped last; 0 none
+	Optimizer uint32 `col:"optimizer"`  // the one that stepped last, of those that train (Watched); 0 none
 	Grad      bool   `col:"grad"`       // torch.is_grad_enabled() at next()
+	Backwards uint64 `col:"backwards"`  // backward calls of this process so far
+	// The steps used the gradients of the backward calls after the first so many, up to so many: those since the optimizer's
+	// gradients were last thrown away. 0, 0: none did. A step of an optimizer over anything but modules' parameters that are
+	// older than the last delivery is none.
+	GradsFrom uint64 `col:"grads_from"`
+	GradsTo   uint64 `col:"grads_to"` // see there
+	// another number after each load_state_dict of an optimizer or of a module that is trained; weights that are put in and
+	// taken out again without a step between have the number of before
+	Restarts   uint32 `col:"restarts"`
+	Rows       int32  `col:"rows"`       // first dimension of the first array in the batch; -1 unknown
+	GradOff    bool   `col:"grad_off"`   // grad mode was switched off: no_grad, inference_mode, set_grad_enabled(False)
+	Evaluating bool   `col:"evaluating"` // eval() was called on a module that is trained, or it still is in evaluation mode
+	Alone      bool   `col:"alone"`      // a batch norm in training mode was given one row, after a batch of one row
+	Watched    bool   `col:"watched"`    // Backwards and what follows is known: no older trace, and no gradients that come from elsewhere
 }
 
 // RngSlot is one generator as the program names it. Slots are numbered per process.
@@ -262,28 +290,34 @@ type Dataset struct {
 }
 
 // Attribute is a value that hangs on a dataset, a transform or a collate
-// function, at one moment. Of persistent workers: scalars and functions as each
-// pass begins, in their parent and in the workers (only those that have changed
-// since the row before, of the same process); in the parent also containers,
-// arrays and objects that have changed since the pass before, as far as that was
-// seen. Of runs of several ranks: scalars and containers of the dataset, once.
+// function, or that their code names, at one moment. Of persistent workers: as
+// each pass begins, in their parent and in the workers (only those that have
+// changed since the row before, of the same process). Of runs of several ranks:
+// scalars and containers of the dataset, once. Of map-style datasets: what
+// changes between two passes, whoever makes them.
 type Attribute struct {
 	Head
 	Loader uint32 `col:"loader"` // as in BatchFetch
 	Pass   uint32 `col:"pass"`   // as in BatchFetch
 	Worker int32  `col:"worker"` // number in its pass; -1 the main process
 	// iter (the parent, as a pass begins), fetch (a worker, before its first fetch of the pass), rank (the parent, at the
-	// first pass of a run of several ranks)
-	When      string `col:"when"`
-	Dataset   uint32 `col:"dataset"`   // at rank: Dataset.Dataset; else 0
-	Path      string `col:"path"`      // as the program names it: dataset.epoch
-	Class     string `col:"class"`     // of the value; "" (iter, fetch): there is no such scalar or function any more
-	Value     string `col:"value"`     // of a scalar, as repr gives it, of a function, its qualified name, at most 64 bytes; "" neither
-	Items     int64  `col:"items"`     // of a container: items, or bytes of an array (iter: elements); else 0
-	Whole     bool   `col:"whole"`     // the digests are of all items; else of some, spread evenly
-	Ordered   []byte `col:"ordered"`   // BLAKE2b-128 of the items in their order; empty: not taken
+	// first pass of a run of several ranks); of the parent, from the second pass on: missed (it was not compared, or not all
+	// of it: value says why, or nothing where it is too large or cannot be looked into), shared (all processes see it
+	// change; value: changed, "" it cannot be told); at the first pass of an IterableDataset: held x
+	When    string `col:"when"`
+	Dataset uint32 `col:"dataset"` // at rank and begin: Dataset.Dataset; else 0
+	Path    string `col:"path"`    // as the program names it: dataset.epoch
+	Class   string `col:"class"`   // of the value; "" (iter, fetch): there is no such attribute any more
+	// of a scalar and of short lists and arrays of numbers, as repr gives it; of a function, its qualified name; of another
+	// object, its class (iter, fetch); at most 64 bytes; "" it is something else
+	Value string `col:"value"`
+	Items int64  `col:"items"` // of a container: items, or bytes of an array (iter: elements); else 0
+	Whole bool   `col:"whole"` // the digests are of all items; else of some, spread evenly
+	// BLAKE2b-128 of the items in their order (iter, fetch: of some, and of what they hold); empty: not taken (iter: it has
+	// changed where the workers do not look)
+	Ordered   []byte `col:"ordered"`
 	Unordered []byte `col:"unordered"` // of the items in a canonical order: equal for permutations; empty: not taken
-	Read      string `col:"read"`      // the code that fetches names the attribute: yes, no; "" not known
+	Read      string `col:"read"`      // the code that fetches reads it of this object: yes, no; "" not known, or not asked
 	File      string `col:"file"`      // the line that assigns it, if there is exactly one; else ""
 	Line      int32  `col:"line"`      // in File
 }
@@ -355,6 +389,9 @@ type Optimizer struct {
 	Head
 	Optimizer uint32 `col:"optimizer"` // from 1 in its process, never reused
 	Class     string `col:"class"`     // qualified name
+	Params    int64  `col:"params"`    // tensors that it is over
+	Trains    string `col:"trains"`    // parameters of modules are among them: yes, no; "" of an older trace
+	Batches   int64  `col:"batches"`   // that had been delivered in its process when it was made
 }
 
 // Exception is what a fetch, a collate function or next() raised.
@@ -379,13 +416,16 @@ type Dist struct {
 	// ddp, fsdp; group (the program made a process group of its own that this rank is in), mesh (it made a DeviceMesh),
 	// mesh_dim (this rank's group along one dimension of a mesh), join (a Join context was entered; no ranks), init (the
 	// default process group is up), reduce (gradients were reduced by hand, seen at the optimizer's step), exchange (the
-	// program exchanged something else itself)
+	// program exchanged something else itself), meet (it called a function of torch.distributed between a batch and the
+	// step on it, for the first time), end (an exception ends the process)
 	Op string `col:"op"`
 	// of the wrapped model; names of the mesh's dimensions, joined by commas; of exchange: objects, or the function of
-	// torch.distributed
+	// torch.distributed; of meet: the function; of end: the one that raised last, "" none
 	Class   string  `col:"class"`
 	Backend string  `col:"backend"` // nccl, gloo and so on
 	Ranks   []int64 `col:"ranks"`   // global ranks: whose gradients are reduced together (ddp, fsdp, reduce), of the group, of the mesh
+	Calls   uint32  `col:"calls"`   // of end: functions of torch.distributed that the program called after the last batch, and that returned
+	Before  uint32  `col:"before"`  // of end: calls of Class that had returned
 }
 
 // Memory is a process's memory and CPU time from procfs.

@@ -4,6 +4,8 @@
 package effects
 
 import (
+	"fmt"
+
 	"github.com/dptrace/dptrace/analyze/evidence/contents"
 	"github.com/dptrace/dptrace/analyze/evidence/draws"
 	"github.com/dptrace/dptrace/analyze/timeline"
@@ -134,7 +136,8 @@ func (e *Effects) PerSample(k draws.Key) bool {
 // whole, as its size.
 const perFetch = 4
 
-// Words per sample at most: of all generators from which data are drawn.
+// few reports whether no generator gave so much for each sample that it is no
+// mere choice.
 func (e *Effects) few() bool {
 	for _, x := range e.of {
 		if x.Words >= fewWords*x.Samples && x.Words > 0 {
@@ -150,9 +153,9 @@ func (e *Effects) Leftover() string {
 	case e.Hidden > 0:
 		return "samples changed from pass to pass in fetches in which no generator that dptrace watches moved: " +
 			"a random source that it does not see, or data that the program changes"
-	case e.Compared >= enoughAlike/2 && e.Alike == 0 && e.few() && e.drawn():
-		return "hardly any random number was drawn for a sample, and no sample came twice alike: " +
-			"where those numbers are for a choice (a flip), there is a random source that dptrace does not see"
+	case e.Compared >= enoughAlike && 10*e.Alike < e.Compared && e.few() && e.drawn():
+		return fmt.Sprintf("hardly any random number was drawn for a sample, yet of %d that came again %d had their earlier content: "+
+			"where those numbers are for a choice (a flip), there is a random source that dptrace does not see", e.Compared, e.Alike)
 	}
 	return ""
 }

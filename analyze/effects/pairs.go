@@ -41,7 +41,9 @@ func (e *Effects) order(l *timeline.Loader) {
 				if k := a.Slot.Key(); k == b.Slot.Key() && a.Worker != b.Worker {
 					ahead, behind := stagger(a, b)
 					e.orders[k] = e.orders[k] || ahead >= 2 && behind == 0
-					not[k] = not[k] || behind > 0
+					if behind > 0 {
+						not[k] = true
+					}
 				}
 			}
 		}

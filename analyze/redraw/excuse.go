@@ -117,3 +117,22 @@ func workersAlike(e *effects.Effects, h *Hit, p *timeline.Pass) bool {
 	}
 	return false
 }
+
+// Idle reports whether a pass is an evaluation, or may be one for all that is
+// known: of batches that nothing learned from, equal numbers are a note.
+func Idle(p *timeline.Pass) bool {
+	switch {
+	case p.Role == timeline.Eval:
+		return true
+	case p.Role == timeline.Train:
+		return false
+	case p.Blind:
+		return true
+	}
+	for i := range p.Delivered {
+		if p.Used(i) {
+			return false
+		}
+	}
+	return p.Watched()
+}

@@ -108,16 +108,16 @@ func (c *Comparison) Among(drawn []*draws.Draws, party func(*draws.Draws) any) {
 				rare = append(rare, d)
 			}
 		}
+		s.compared = append(s.compared, data...)
+		pairs := Pairs(slices.Concat(data, rare), c.judge)
+		if s.none = s.none || len(pairs) > 0 && c.Effects.None(key); s.none {
+			continue
+		}
 		if c.Parties = max(c.Parties, len(parties)); len(parties) > 1 {
 			c.Streams += len(data)
 		}
 		s.parties = max(s.parties, len(parties))
-		s.compared = append(s.compared, data...)
-		for _, p := range Pairs(append(data, rare...), c.judge) {
-			if c.Effects.None(key) {
-				s.none = true
-				break
-			}
+		for _, p := range pairs {
 			if s.hit == nil {
 				s.hit = &Hit{Slot: p.First.Slot}
 			}

@@ -6,6 +6,10 @@ import (
 	"github.com/dptrace/dptrace/traces"
 )
 
+// ByParent is the Source of an Exit that no row of the table tells of, but the
+// parent's Act whose Head it has.
+const ByParent = "parent"
+
 // joinTold gives processes what their parents were seen to learn of their ends.
 // Where nobody else tells how one ended, it is that.
 func joinTold(here []*Process) {
@@ -54,7 +58,7 @@ func (p *Process) told(a *traces.Act) {
 	if p.EndKnown() {
 		return
 	}
-	e := &traces.Exit{Head: a.Head, ExitCode: a.ExitCode, Source: "parent"}
+	e := &traces.Exit{Head: a.Head, ExitCode: a.ExitCode, Source: ByParent}
 	if a.ExitCode < 0 {
 		e.ExitCode, e.Signal = -1, -a.ExitCode
 	}

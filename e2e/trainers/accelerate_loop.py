@@ -5,14 +5,14 @@
 #   does: `prepare` of all, `gather_for_metrics`, an evaluation after each epoch
 #   loader: prepare train
 #   loader: prepare eval
-#   check: order-repeats clean
+#   check: order-repeats@train clean
 #
 # case: torchrun:2 loop
 #   does: the same on two ranks; the samples that pad the evaluation are dropped by `gather_for_metrics`
 #   loader: prepare train
 #   loader: prepare eval
-#   check: order-repeats clean
-#   check: shard-duplicate-ranks clean
+#   check: order-repeats@train clean
+#   check: shard-duplicate-ranks@train clean
 #
 # case: torchrun:2 accumulate
 #   does: `with accelerator.accumulate(model)`, four micro-batches a step

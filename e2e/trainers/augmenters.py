@@ -9,11 +9,11 @@
 #   expect: rng-duplicate-epochs proven
 #
 # case: albumentations fixed
-#   does: the same; a `worker_init_fn` calls `set_random_seed`
+#   does: the same; a `worker_init_fn` calls `set_random_seed`, which gives all transforms one seed: a note
 #   loader: train train
 #   loader: test eval
-#   check: rng-duplicate-workers clean
-#   check: rng-duplicate-epochs clean
+#   check: rng-duplicate-workers@train found
+#   check: rng-duplicate-epochs@train clean
 #
 # library: imgaug
 #
@@ -28,8 +28,8 @@
 #   does: the same; a `worker_init_fn` calls `ia.seed`
 #   loader: train train
 #   loader: test eval
-#   check: rng-duplicate-workers clean
-#   check: rng-duplicate-epochs clean
+#   check: rng-duplicate-workers@train clean
+#   check: rng-duplicate-epochs@train clean
 #
 # library: torchvision
 #
@@ -37,8 +37,8 @@
 #   does: `transforms.v2` in a dataset, CutMix and MixUp in `collate_fn`: all draw from torch's generator
 #   loader: train train
 #   loader: test eval
-#   check: rng-duplicate-workers clean
-#   check: rng-duplicate-epochs clean
+#   check: rng-duplicate-workers@train clean
+#   check: rng-duplicate-epochs@train clean
 import sys
 import warnings
 

@@ -3,48 +3,48 @@
 #
 # case: imagenet
 #   does: imagenet: `train()` and `validate()` each epoch with meters, StepLR, the best checkpoint kept
-#   loader: train train
-#   loader: val eval
+#   loader: imagenet-train train
+#   loader: imagenet-val eval
 #
 # case: imagenet evaluate
 #   does: imagenet with `--evaluate`: no training
-#   loader: val eval
+#   loader: imagenet-val eval
 #
 # case: torchrun:2 imagenet
 #   does: imagenet on two ranks: both samplers are distributed, the samples that the validation's sampler leaves are evaluated in a loader of their own
-#   loader: train train
-#   loader: val eval
+#   loader: imagenet-train train
+#   loader: imagenet-val eval
 #   loader: aux eval
-#   check: shard-duplicate-ranks clean
-#   check: sampler-no-set-epoch clean
+#   check: shard-duplicate-ranks@train clean
+#   check: sampler-no-set-epoch@train clean
 #
 # case: mnist
 #   does: mnist: `--dry-run` off, a test after each epoch
-#   loader: train train
-#   loader: val eval
+#   loader: mnist-train train
+#   loader: mnist-val eval
 #
 # case: vae
 #   does: vae: labels unused, `test()` without gradients, pictures of the first batch
-#   loader: train train
-#   loader: val eval
+#   loader: mnist-train train
+#   loader: mnist-val eval
 #
 # case: dcgan
 #   does: dcgan: two networks, two optimizers, both updated on each batch
-#   loader: train train
+#   loader: dcgan-train train
 #
 # case: wgan
 #   does: the usual WGAN: five updates of the critic for one of the generator, batches from an endless iterator
-#   loader: train train
+#   loader: wgan-train train
 #
 # case: siamese
 #   does: siamese_network: the dataset draws the partner of a picture
-#   loader: train train
-#   loader: val eval
+#   loader: siamese-train train
+#   loader: siamese-val eval
 #
 # case: hogwild
 #   does: mnist_hogwild: two processes train one shared model, each with its loader and its seed; the parent tests
-#   loader: train train
-#   loader: val eval
+#   loader: hogwild-train train
+#   loader: hogwild-val eval
 #
 # case: language
 #   does: word_language_model: `batchify` and `get_batch`, no DataLoader at all
@@ -146,8 +146,8 @@ def imagenet():
     criterion = nn.CrossEntropyLoss()
     optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9, weight_decay=1e-4)
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=30, gamma=0.1)
-    train_loader = DataLoader(train_dataset, batch_size=8, shuffle=(train_sampler is None), num_workers=2, sampler=train_sampler)  # place: train
-    val_loader = DataLoader(val_dataset, batch_size=8, shuffle=False, num_workers=2, sampler=val_sampler)  # place: val
+    train_loader = DataLoader(train_dataset, batch_size=8, shuffle=(train_sampler is None), num_workers=2, sampler=train_sampler)  # place: imagenet-train
+    val_loader = DataLoader(val_dataset, batch_size=8, shuffle=False, num_workers=2, sampler=val_sampler)  # place: imagenet-val
     if "evaluate" in sys.argv:
         print("loss %.4f" % validate(val_loader, model, criterion))
         return
@@ -168,8 +168,8 @@ def imagenet():
 
 def mnist():
     torch.manual_seed(1)
-    train_loader = DataLoader(Digits(100, 1), batch_size=16, shuffle=True, num_workers=2)  # place: train
-    test_loader = DataLoader(Digits(43, 2), batch_size=20, shuffle=HOW == "mnist", num_workers=2)  # place: val
+    train_loader = DataLoader(Digits(100, 1), batch_size=16, shuffle=True, num_workers=2)  # place: mnist-train
+    test_loader = DataLoader(Digits(43, 2), batch_size=20, shuffle=HOW == "mnist", num_workers=2)  # place: mnist-val
     model = network()
     optimizer = torch.optim.Adadelta(model.parameters(), lr=1.0)
     for epoch in range(1, 3):
@@ -197,7 +197,7 @@ def mnist():
 
 
 def dcgan():
-    dataloader = DataLoader(Digits(96, 1), batch_size=8, shuffle=True, num_workers=2)  # place: train
+    dataloader = DataLoader(Digits(96, 1), batch_size=8, shuffle=True, num_workers=2)  # place: dcgan-train
     netG, netD = nn.Sequential(nn.Linear(6, 64), nn.BatchNorm1d(64), nn.Tanh()), nn.Sequential(nn.Flatten(), nn.Linear(64, 1))
     criterion = nn.BCEWithLogitsLoss()
     optimizerD = torch.optim.Adam(netD.parameters(), lr=2e-4, betas=(0.5, 0.999))
@@ -223,7 +223,7 @@ def dcgan():
 
 
 def wgan():
-    dataloader = DataLoader(Digits(160, 1), batch_size=8, shuffle=True, drop_last=True, num_workers=2)  # place: train
+    dataloader = DataLoader(Digits(160, 1), batch_size=8, shuffle=True, drop_last=True, num_workers=2)  # place: wgan-train
 
     def endless():
         while True:
@@ -256,8 +256,8 @@ def wgan():
 
 
 def siamese():
-    train_loader = DataLoader(Pairs(96, 1), batch_size=8, shuffle=True, num_workers=2)  # place: train
-    test_loader = DataLoader(Pairs(40, 2), batch_size=8, num_workers=2)  # place: val
+    train_loader = DataLoader(Pairs(96, 1), batch_size=8, shuffle=True, num_workers=2)  # place: siamese-train
+    test_loader = DataLoader(Pairs(40, 2), batch_size=8, num_workers=2)  # place: siamese-val
     model, criterion = network(4), nn.BCEWithLogitsLoss()
     optimizer = torch.optim.Adadelta(model.parameters(), lr=1.0)
     for epoch in range(2):
@@ -277,7 +277,7 @@ def siamese():
 
 def hogwild_train(rank, model, dataset):
     torch.manual_seed(1 + rank)
-    train_loader = DataLoader(dataset, batch_size=8, shuffle=True, num_workers=1)  # place: train
+    train_loader = DataLoader(dataset, batch_size=8, shuffle=True, num_workers=1)  # place: hogwild-train
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.5)
     for epoch in range(2):
         model.train()
@@ -298,7 +298,7 @@ def hogwild():
         p.start()
     for p in processes:
         p.join()
-    test_loader = DataLoader(Digits(40, 2), batch_size=8, num_workers=1)  # place: val
+    test_loader = DataLoader(Digits(40, 2), batch_size=8, num_workers=1)  # place: hogwild-val
     print("loss %.4f" % validate(test_loader, model, nn.CrossEntropyLoss()))
 
 

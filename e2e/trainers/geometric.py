@@ -10,7 +10,7 @@
 #   does: `transform=` of the dataset with `T.RandomJitter` (torch's generator)
 #   loader: train train
 #   loader: test eval
-#   check: rng-duplicate-workers clean
+#   check: rng-duplicate-workers@train clean
 import sys
 
 import torch

@@ -48,8 +48,8 @@
 #   does: `strategy="ddp"` under torchrun; the samplers are replaced
 #   loader: fit train
 #   loader: fit eval
-#   check: shard-duplicate-ranks clean
-#   check: sampler-no-set-epoch clean
+#   check: shard-duplicate-ranks@train clean
+#   check: sampler-no-set-epoch@train clean
 import logging
 import os
 import sys

@@ -2,18 +2,18 @@
 # library: monai
 #
 # case: monai
-#   does: `monai.data.DataLoader`, dictionary transforms, a validation every epoch
+#   does: `monai.data.DataLoader`, dictionary transforms, a validation every epoch; a note says that a transform and its inner one have one seed
 #   loader: train train
 #   loader: val eval
-#   check: rng-duplicate-workers clean
-#   check: rng-duplicate-epochs clean
+#   check: rng-duplicate-workers@train found
+#   check: rng-duplicate-epochs@train clean
 #
 # case: cached
 #   does: the same with `CacheDataset` and `set_determinism`
 #   loader: train train
 #   loader: val eval
-#   check: rng-duplicate-workers clean
-#   check: rng-duplicate-epochs clean
+#   check: rng-duplicate-workers@train clean
+#   check: rng-duplicate-epochs@train clean
 #
 # case: torch
 #   does: torch's `DataLoader` with the same transforms: nothing seeds them, all workers and epochs augment alike
@@ -23,11 +23,11 @@
 #   expect: rng-duplicate-epochs proven
 #
 # case: seeded
-#   does: torch's `DataLoader` with the `worker_init_fn` of MONAI's FAQ
+#   does: torch's `DataLoader` with the `worker_init_fn` of MONAI's FAQ; the same note
 #   loader: train train
 #   loader: val eval
-#   check: rng-duplicate-workers clean
-#   check: rng-duplicate-epochs clean
+#   check: rng-duplicate-workers@train found
+#   check: rng-duplicate-epochs@train clean
 import sys
 import warnings
 

@@ -6,7 +6,7 @@
 #   loader: labelled train
 #   loader: unlabelled train
 #   loader: test eval
-#   check: rng-duplicate-workers clean
+#   check: rng-duplicate-workers@train clean
 #
 # case: zip
 #   does: `zip(cycle(labelled), unlabelled)` for each epoch; the cycle keeps what the first round gave
@@ -19,7 +19,7 @@
 #   loader: labelled train
 #   loader: unlabelled train
 #   loader: test eval
-#   check: shard-duplicate-ranks clean
+#   check: shard-duplicate-ranks@train clean
 import itertools
 import sys
 

@@ -5,8 +5,8 @@
 #   does: `create_loader` for training and evaluation, `use_prefetcher=False`, RandAugment and random erasing
 #   loader: train train
 #   loader: eval eval
-#   check: rng-duplicate-workers clean
-#   check: rng-duplicate-epochs clean
+#   check: rng-duplicate-workers@train clean
+#   check: rng-duplicate-epochs@train clean
 #
 # case: prefetcher
 #   does: the same with timm's `PrefetchLoader`, on the CPU, and `FastCollateMixup`
@@ -26,8 +26,8 @@
 #   does: two ranks: `DistributedSampler` for training, `OrderedDistributedSampler` for evaluation
 #   loader: train train
 #   loader: eval eval
-#   check: shard-duplicate-ranks clean
-#   check: sampler-no-set-epoch clean
+#   check: shard-duplicate-ranks@train clean
+#   check: sampler-no-set-epoch@train clean
 #
 # case: torchrun:2 repeated
 #   does: `num_aug_repeats=3`: `RepeatAugSampler` gives each picture to several ranks, augmented differently, on purpose

@@ -25,7 +25,7 @@
 #   does: `random_split` with a generator of its own, both halves in one helper
 #   loader: helper train
 #   loader: helper eval
-#   check: split-leak clean
+#   check: split-leak@eval clean
 #
 # case: folds
 #   does: k-fold cross-validation with a new model each fold
@@ -35,8 +35,8 @@
 # case: torchrun:2 ddp
 #   does: the DDP tutorial series: a Trainer class, `DistributedSampler`, `set_epoch`, a snapshot each epoch
 #   loader: ddp train
-#   check: shard-duplicate-ranks clean
-#   check: sampler-no-set-epoch clean
+#   check: shard-duplicate-ranks@train clean
+#   check: sampler-no-set-epoch@train clean
 import os
 import sys
 import tempfile

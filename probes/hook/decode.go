@@ -180,8 +180,13 @@ func decodeNext(b []byte, h traces.Head) (any, bool) {
 		return nil, false
 	}
 	status := u32(b, nextStatus)
-	row.Grad = status&layouts.Grad != 0
-	status &^= layouts.Grad
+	for _, added := range []struct {
+		name   string
+		column *bool
+	}{{"grad", &row.Grad}, {"grad_off", &row.GradOff}, {"evaluating", &row.Evaluating}, {"alone", &row.Alone}, {"watched", &row.Watched}} {
+		*added.column = status&layouts.Added[added.name] != 0
+		status &^= layouts.Added[added.name]
+	}
 	if status >= uint32(len(layouts.Statuses)) {
 		return nil, false
 	}

@@ -57,6 +57,14 @@ func fixed(record string, of values) []byte {
 	return b
 }
 
+// added is all bits that are added to a status.
+func added() (bits int64) {
+	for _, bit := range layouts.Added {
+		bits |= int64(bit)
+	}
+	return bits
+}
+
 // The records of shim/PROTOCOL.md and the rows that they become.
 func TestTake(t *testing.T) {
 	python := filepath.Join(t.TempDir(), "data.py")
@@ -85,12 +93,14 @@ func TestTake(t *testing.T) {
 				"samples": 10}),
 			[]any{&traces.BatchFetch{Head: h, Pass: 2, Worker: 1, Batch: 4, Fetch: 5, WaitNS: 6, FetchNS: 7, CollateNS: 8, PutNS: 9, Samples: 10}}},
 		{"next with gradients", typeNext,
-			fixed("next", values{"loader": 1, "pass": 2, "batch": 3, "worker": -2, "status": 1 + int64(layouts.Grad), "call_ns": 6, "arrived_ns": 7,
-				"steps": 8, "optimizer": 9}),
+			fixed("next", values{"loader": 1, "pass": 2, "batch": 3, "worker": -2, "status": 1 + int64(layouts.Added["grad"]), "call_ns": 6, "arrived_ns": 7,
+				"steps": 8, "optimizer": 9, "backwards": 10, "grads_from": 11, "grads_to": 12, "restarts": 13, "rows": -1}),
 			[]any{&traces.BatchNext{Head: h, Loader: 1, Pass: 2, Batch: 3, Worker: -2, Status: "ok", CallNS: 6, ArrivedNS: 7, Steps: 8, Optimizer: 9,
-				Grad: true}}},
+				Grad: true, Backwards: 10, GradsFrom: 11, GradsTo: 12, Restarts: 13, Rows: -1}}},
+		{"next with all bits", typeNext, fixed("next", values{"status": 3 + added()}),
+			[]any{&traces.BatchNext{Head: h, Status: "exit", Grad: true, GradOff: true, Evaluating: true, Alone: true, Watched: true}}},
 		{"next of an unknown status", typeNext,
-			fixed("next", values{"loader": 1, "pass": 2, "batch": 3, "worker": -2, "status": 3, "call_ns": 6, "arrived_ns": 7, "steps": 8,
+			fixed("next", values{"loader": 1, "pass": 2, "batch": 3, "worker": -2, "status": 4, "call_ns": 6, "arrived_ns": 7, "steps": 8,
 				"optimizer": 9}), nil},
 		{"state", typeState,
 			append(fixed("state", values{"slot": 1, "pass": 2, "worker": 3, "fetch": 4, "when": 3, "id_length": 4, "pos": 624, "dur_ns": 8}),

@@ -193,23 +193,31 @@ var cases = []struct {
 	says []string
 }{
 	{"seeds", played{seeds: [2]int64{7, 8}, list: agreed}, "proven", []string{"shuffle by different seeds", "of 96 samples are on no rank in pass 0", "rank 0 7 and rank 1 8", "so in 2 passes", "not SEED + rank"}},
-	{"seeds, samples that are hardly asked for", played{length: 9, seeds: [2]int64{7, 9}}, "proven", []string{"of 9 samples"}},
+	{"seeds, samples that are hardly asked for", played{length: 9, seeds: [2]int64{7, 9}, list: func(int) traces.Attribute { a := agreed(0); a.Items = 9; return a }}, "proven", []string{"of 9 samples"}},
+	{"seeds, and nobody knows whether it is one dataset", played{seeds: [2]int64{7, 8}}, "likely", []string{"each rank is meant to draw from data of its own"}},
+	{"seeds, of data of its own", played{seeds: [2]int64{7, 8}, what: func(rank, _ int, index int64) What { return Numbered(1000*int64(rank) + index) }}, "likely", []string{"each rank is meant to draw from data of its own"}},
+	{"seeds, by contents one dataset", played{seeds: [2]int64{7, 8}, what: one}, "proven", nil},
 	{"set_epoch on one rank", played{epochs: func(pass, rank int) int64 { return int64(pass * (1 - rank)) }, list: agreed}, "proven", []string{"different epochs", "in pass 1", "rank 0 1 and rank 1 0", "set_epoch(epoch)", "so in 1 pass"}},
-	{"files in another order", played{list: listed}, "proven", []string{"dataset.files has the same 96 items in another order", "data.py:12", "sorted(self.files)", "25 %"}},
+	{"files in another order", played{list: listed, what: moved}, "proven", []string{"dataset.files has the same 96 items in another order", "data.py:12", "sorted(self.files)", "25 %"}},
 	{"an array in another order", played{list: func(rank int) traces.Attribute {
 		a := listed(rank)
 		a.Class, a.Items = "numpy.ndarray", 8*96
 		return a
-	}}, "proven", []string{"the same values"}},
-	{"files in another order, not shuffled", played{list: listed, straight: true}, "proven", nil},
-	{"lengths", played{other: 90}, "proven", []string{"different lengths: rank 0 96 and rank 1 90", "as the samplers count"}},
-	{"lengths that are known", played{other: 95, known: true}, "proven", []string{"rank 0 96 and rank 1 95"}},
+	}, what: moved}, "proven", []string{"the same values"}},
+	{"files in another order, not shuffled", played{list: listed, straight: true, what: moved}, "proven", nil},
+	{"a list of partners to mix with, each rank its own", played{list: listed, what: func(rank, _ int, index int64) What {
+		return What{Content: fmt.Sprint(rank, " with ", index), Label: fmt.Sprint(index % 7)}
+	}}, "likely", []string{"partners for mixing"}},
+	{"files in another order, augmented", played{list: listed, what: augmented, drew: true}, "likely", []string{"not what an index stands for"}},
+	{"lengths", played{other: 90, what: one}, "proven", []string{"different lengths: rank 0 96 and rank 1 90", "as the samplers count"}},
+	{"lengths that are known", played{other: 95, known: true, what: one}, "proven", []string{"rank 0 96 and rank 1 95"}},
 	{"another split on each rank", played{what: moved, class: "torch.utils.data.dataset.Subset"}, "proven", []string{"An index is another sample", "one split on all ranks", "manual_seed(0)"}},
 	{"another sample at each index", played{what: moved}, "proven", []string{"An index is another sample on rank 1 than on rank 0", "under another index"}},
 
 	{"another split on each rank, by the samples inside", played{what: one, class: subset, inside: split(1)}, "proven", []string{"different lists of one dataset: index 1 is sample", "both", "manual_seed(0)", "validation another may train on"}},
 	{"another split on each rank, augmented", played{what: augmented, class: subset, inside: split(1), list: agreed, drew: true}, "likely", []string{"different lists of one dataset"}},
 
+	{"lengths, of data of its own", played{other: 90, what: func(rank, _ int, index int64) What { return Numbered(1000*int64(rank) + index) }}, "likely", []string{"data of its own"}},
 	{"no group seen", played{seeds: [2]int64{7, 8}, group: "none"}, "likely", []string{"It was not seen that the gradients"}},
 	{"a class made from the sampler", played{seeds: [2]int64{7, 8}, sampler: "__main__.Balanced", samplers: "__main__.Balanced(torch.utils.data.distributed.DistributedSampler)"}, "likely", nil},
 	{"evaluation", played{seeds: [2]int64{7, 8}, eval: true}, "note", nil},

@@ -74,21 +74,55 @@ func (v *verdict) other(l *timeline.Loader, pairs [][2]*values.Sample, moved, la
 		refs = append(refs, ref(v.ranks[0], "digest", p[0].Seq), ref(l, "digest", p[1].Seq))
 	}
 	how := fmt.Sprintf("%d samples of rank %d are found on rank %d under another index.", moved, l.Rank(), v.ranks[0].Rank())
-	sure := v.sure()
+	c := v.cause()
 	if moved < enough || 4*moved < len(pairs) {
 		how = fmt.Sprintf("Strings and integers (labels) differ in %d of them.", labels)
-		sure = min(sure, finding.Likely)
+		c.add(mixed)
 	}
 	fix := "# one order on all ranks (os.listdir, glob and sets have none), before the samples are numbered\nfiles = sorted(files)"
 	if strings.HasSuffix(l.First().DatasetClass, ".Subset") {
 		fix = oneSplit
 	}
-	return cause{sure: sure, cost: v.chance(), fix: fix,
-		title: fmt.Sprintf("An index is another sample on rank %d than on rank %d", l.Rank(), v.ranks[0].Rank()),
-		evidence: []finding.Evidence{{Refs: refs, Text: fmt.Sprintf("At %d indices, for example %d, ranks %d and %d got different samples, "+
-			"each the same in all passes. %s",
-			len(pairs), pairs[0][0].Index, v.ranks[0].Rank(), l.Rank(), how)}},
+	c.cost, c.fix = v.chance(), fix
+	c.title = fmt.Sprintf("An index is another sample on rank %d than on rank %d", l.Rank(), v.ranks[0].Rank())
+	c.evidence = []finding.Evidence{{Refs: refs, Text: fmt.Sprintf("At %d indices, for example %d, ranks %d and %d got different samples, "+
+		"each the same in all passes. %s", len(pairs), pairs[0][0].Index, v.ranks[0].Rank(), l.Rank(), how)}}
+	return c
+}
+
+// compare what the first rank has with what the others do, by contents: samples
+// that come once on each. An index does not count: ranks may have numbered the
+// samples differently, and each takes a share of the numbers.
+func (v *verdict) compare() {
+	here := byContent(v.all(v.ranks[0]))
+	for _, l := range v.ranks[1:] {
+		for content, index := range byContent(v.all(l)) {
+			at, ok := here[content]
+			if !ok || at < 0 || index < 0 {
+				continue
+			}
+			if v.common++; at != index {
+				v.moved++
+			}
+		}
 	}
+}
+
+// byContent is the index of each content that comes under one alone; else -1.
+func byContent(samples []values.Sample) map[[16]byte]int64 {
+	found := map[[16]byte]int64{}
+	for i := range samples {
+		s := &samples[i]
+		if !s.Whole() {
+			continue
+		}
+		if at, again := found[s.Content]; again && at != s.Index {
+			found[s.Content] = -1
+		} else if !again {
+			found[s.Content] = s.Index
+		}
+	}
+	return found
 }
 
 // all samples of a rank of which there are digests.

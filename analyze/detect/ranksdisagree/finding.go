@@ -9,7 +9,10 @@ import (
 
 func (v *verdict) finding() (f finding.Finding) {
 	c := &v.causes[0]
-	f.Certainty = c.sure
+	f.Certainty, f.Facts = finding.Proven, c.doubts
+	if c.note {
+		f.Certainty = finding.Note
+	}
 	f.Title, f.Cost, f.Fix = c.title, c.cost, fmt.Sprintf("# %s\n%s", v.ranks[0].At(), c.fix)
 	for _, one := range v.causes {
 		f.Evidence = append(f.Evidence, one.evidence...)
@@ -19,6 +22,5 @@ func (v *verdict) finding() (f finding.Finding) {
 		reduced = "The gradients of these ranks are reduced together (DDP or FSDP)."
 	}
 	f.Evidence = append(f.Evidence, finding.Evidence{Text: reduced})
-	f.NotABugIf = "each rank is meant to draw from data of its own, and no sample has to come once in each pass."
 	return f
 }

@@ -40,15 +40,18 @@ func (v *verdict) lengths() {
 		return
 	}
 	of := int64(len(v.ranks))
-	v.causes = append(v.causes, cause{sure: v.sure(),
-		title: fmt.Sprintf("The ranks' datasets have different lengths: %s", words.List(counts)),
-		cost: fmt.Sprintf("each rank takes every %s index of its own list: where the lists differ, samples are trained on twice in a "+
-			"pass, or never", ordinal(of)),
-		fix: "# the same list on every rank, which the sampler deals out; no filter, no file that one rank alone has\n" +
-			"files = sorted(files)\n# or, if each rank has files of its own: no DistributedSampler\nDataLoader(dataset, shuffle=True)",
-		evidence: []finding.Evidence{{Refs: v.refs(), Text: fmt.Sprintf("Samples of the dataset%s: %s. A DistributedSampler on each of the "+
-			"%d ranks deals them out by index, as if they were one list.", what, words.List(counts), of)}},
-	})
+	c := v.cause()
+	if v.common < enough {
+		c.add(ownData)
+	}
+	c.title = fmt.Sprintf("The ranks' datasets have different lengths: %s", words.List(counts))
+	c.cost = fmt.Sprintf("each rank takes every %s index of its own list: where the lists differ, samples are trained on twice in a "+
+		"pass, or never", ordinal(of))
+	c.fix = "# the same list on every rank, which the sampler deals out; no filter, no file that one rank alone has\n" +
+		"files = sorted(files)\n# or, if each rank has files of its own: no DistributedSampler\nDataLoader(dataset, shuffle=True)"
+	c.evidence = []finding.Evidence{{Refs: v.refs(), Text: fmt.Sprintf("Samples of the dataset%s: %s. A DistributedSampler on each of the "+
+		"%d ranks deals them out by index, as if they were one list.", what, words.List(counts), of)}}
+	v.causes = append(v.causes, c)
 }
 
 // ordinal of a small number.

@@ -58,16 +58,20 @@ func (v *verdict) list(path string, rows []traces.Attribute) {
 		texts = append(texts, fmt.Sprintf("rank %d %x", v.ranks[i].Rank(), rows[i].Ordered[:min(len(rows[i].Ordered), 8)]))
 	}
 	name := path[strings.LastIndexByte(path, '.')+1:]
-	c := cause{sure: v.sure(), cost: v.chance()}
+	c := v.cause()
+	c.cost = v.chance()
 	switch {
 	case items:
-		c.sure = finding.Note
+		c.note = true
 		c.title = fmt.Sprintf("%s has other items on other ranks, and a DistributedSampler deals out its indices", path)
 		c.fix = "# if each rank has files of its own: no DistributedSampler\nDataLoader(dataset, shuffle=True)"
 		c.evidence = []finding.Evidence{{Refs: refs, Text: fmt.Sprintf("Digests of %s: %s.", path, words.List(texts))}}
 	default:
 		if !samples {
-			c.sure = finding.Note
+			c.note = true
+		}
+		if v.moved < enough {
+			c.add(partners)
 		}
 		c.title = fmt.Sprintf("%s has the same %s in another order on other ranks: an index is not one sample", path, many(&rows[0]))
 		c.fix = fmt.Sprintf("# %s: one order on all ranks (os.listdir, glob and sets have none)\nself.%s = sorted(self.%s)",

@@ -42,22 +42,22 @@ func (v *verdict) members() []cause {
 }
 
 func (v *verdict) split(s *samples.Shared) cause {
-	sure := v.sure()
+	c := v.cause()
 	if v.ledger.Sure(s.PassA, s.PassB) != samples.Same || s.Anew {
-		sure = min(sure, finding.Likely)
+		c.add(ownData)
 	}
 	a, b, x := s.PassA.Loader, s.PassB.Loader, s.Example
 	scale := int64(v.ledger.Scale())
-	return cause{sure: sure, fix: oneSplit,
-		title: fmt.Sprintf("The ranks go through different lists of one dataset: index %d is sample %d of it on rank %d, and sample %d on "+
-			"rank %d", x.Index, x.A, a.Rank(), x.B, b.Rank()),
-		cost: fmt.Sprintf("the shares of the ranks do not fit together: %s samples of one rank are another's too, others are on none, and "+
-			"what one rank holds back for validation another may train on", words.Number(int64(s.Samples)*scale)),
-		evidence: []finding.Evidence{{Refs: v.refs(), Text: fmt.Sprintf("Of %d indices that were asked for on ranks %d and %d, %d are "+
-			"another sample of the dataset inside. In all passes rank %d takes %s different samples, rank %d %s, and %s are on both.",
-			s.Places, a.Rank(), b.Rank(), s.Others, a.Rank(), words.Number(int64(s.A)*scale), b.Rank(), words.Number(int64(s.B)*scale),
-			words.Number(int64(s.Samples)*scale))}},
-	}
+	c.fix = oneSplit
+	c.title = fmt.Sprintf("The ranks go through different lists of one dataset: index %d is sample %d of it on rank %d, and sample %d on "+
+		"rank %d", x.Index, x.A, a.Rank(), x.B, b.Rank())
+	c.cost = fmt.Sprintf("the shares of the ranks do not fit together: %s samples of one rank are another's too, others are on none, and "+
+		"what one rank holds back for validation another may train on", words.Number(int64(s.Samples)*scale))
+	c.evidence = []finding.Evidence{{Refs: v.refs(), Text: fmt.Sprintf("Of %d indices that were asked for on ranks %d and %d, %d are "+
+		"another sample of the dataset inside. In all passes rank %d takes %s different samples, rank %d %s, and %s are on both.",
+		s.Places, a.Rank(), b.Rank(), s.Others, a.Rank(), words.Number(int64(s.A)*scale), b.Rank(), words.Number(int64(s.B)*scale),
+		words.Number(int64(s.Samples)*scale))}}
+	return c
 }
 
 // oneSplit is the fix where a Subset is another one on each rank.

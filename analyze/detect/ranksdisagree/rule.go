@@ -4,7 +4,6 @@
 package ranksdisagree
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -25,6 +24,7 @@ var Rule = detect.Rule{
 	ID:      "ranks-disagree",
 	Title:   "Ranks have different lists or permutations of one dataset",
 	Sources: []collect.Any{values.Source, batches.Requested, samples.Source, proof},
+	Excuses: excuses,
 	Judge:   judge,
 }
 
@@ -39,9 +39,9 @@ func judge(c *detect.Case) detect.Verdict {
 	}
 	first, f := &v.causes[0], v.finding()
 	switch {
-	case first.sure > finding.Note:
+	case !first.note:
 		return detect.Found(first.title, f)
-	case v.sure() == finding.Note:
+	case v.evaluates():
 		return detect.Found("no more than a note: an evaluation", f)
 	}
 	return detect.CannotTell("no more than a note: " + first.title).Noting(f)
@@ -51,8 +51,11 @@ func judge(c *detect.Case) detect.Verdict {
 type cause struct {
 	title, cost, fix string
 	evidence         []finding.Evidence
-	sure             finding.Certainty
+	note             bool
+	doubts           []doubt
 }
+
+func (c *cause) add(d doubt) { c.doubts = append(c.doubts, d) }
 
 // verdict on one loader.
 type verdict struct {
@@ -70,9 +73,12 @@ type verdict struct {
 	alike    int                // samples that two ranks had at one index, alike
 	another  bool               // they had others at one index
 	apart    bool               // they take other samples of one dataset
+	common   int                // samples that two ranks had, wherever
+	moved    int                // of which the index is another one
 }
 
 func (v *verdict) look() {
+	v.compare()
 	v.lengths()
 	moved := v.members()
 	if len(moved) == 0 {
@@ -81,7 +87,7 @@ func (v *verdict) look() {
 	v.lists()
 	v.shares()
 	v.causes = append(v.causes, moved...) // the others say why
-	slices.SortStableFunc(v.causes, func(a, b cause) int { return cmp.Compare(b.sure, a.sure) })
+	slices.SortStableFunc(v.causes, func(a, b cause) int { return a.worth() - b.worth() })
 }
 
 // choose the ranks that are compared: all that a sampler deals out to. Ranks
@@ -150,15 +156,26 @@ func eachItsOwn(o *traces.Loader) bool {
 	return samplers.PlainBatches(o) && (sharing == samplers.EachItsOwn || sharing == samplers.Replacing)
 }
 
-// sure is how sure a cause is at most.
-func (v *verdict) sure() finding.Certainty {
-	switch {
-	case v.Loaders.Role() == timeline.Eval:
-		return finding.Note
-	case v.relation != timeline.DataParallel || !v.exact:
-		return finding.Likely
+// cause is a new one, with what may excuse any.
+func (v *verdict) cause() cause {
+	c := cause{note: v.evaluates()}
+	if v.relation != timeline.DataParallel {
+		c.add(separate)
 	}
-	return finding.Proven
+	if !v.exact {
+		c.add(ownSampler)
+	}
+	return c
+}
+
+func (v *verdict) evaluates() bool { return v.Loaders.Role() == timeline.Eval }
+
+// worth orders causes: the surest first, notes last.
+func (c *cause) worth() int {
+	if c.note {
+		return 1000
+	}
+	return len(c.doubts)
 }
 
 // refs are the rows of the loaders.

@@ -75,7 +75,11 @@ func (v *verdict) share(n int) *share {
 // unlike is that the shares do not fit together because the ranks shuffle in
 // different ways; nil: why they do not is not seen.
 func (v *verdict) unlike(s *share, c batches.Coverage) *cause {
-	one := &cause{sure: v.sure()}
+	some := v.cause()
+	one := &some
+	if !v.listed && v.common < enough {
+		one.add(ownData)
+	}
 	var by, what string
 	switch {
 	case v.ranks[0].First().Shuffle == "no":

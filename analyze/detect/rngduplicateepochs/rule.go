@@ -99,10 +99,8 @@ func certainty(a, b *draws.Draws) finding.Certainty {
 	switch {
 	case p == q:
 		return 0 // rng-duplicate-workers
-	case p.Role == timeline.Eval || q.Role == timeline.Eval:
+	case redraw.Idle(p) || redraw.Idle(q):
 		return finding.Note // an evaluation with fixed seeds
-	case p.Role != timeline.Train && p.Blind || q.Role != timeline.Train && q.Blind:
-		return finding.Note // it may be one
 	}
 	return finding.Proven
 }

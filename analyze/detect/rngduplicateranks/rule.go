@@ -133,16 +133,13 @@ func (c *comparison) certainty(a, b *draws.Draws) finding.Certainty {
 	if samples == batches.Same {
 		c.sameSamples++
 	}
-	train := p.Role == timeline.Train && q.Role == timeline.Train
 	switch blind := p.Blind || q.Blind; {
 	case samples == batches.Same:
 		return finding.Note
 	case samples == batches.Unknown && blind:
 		return finding.Note // they may be the same
-	case p.Role == timeline.Eval || q.Role == timeline.Eval:
-		return finding.Note
-	case !train && blind:
-		return finding.Note // an evaluation, maybe
+	case redraw.Idle(p) || redraw.Idle(q):
+		return finding.Note // an evaluation
 	}
 	return finding.Proven
 }

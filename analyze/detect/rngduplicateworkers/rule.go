@@ -78,10 +78,8 @@ func certainty(a, b *draws.Draws) finding.Certainty {
 	switch {
 	case a.Worker == b.Worker:
 		return 0 // seeded again in between; not what this rule is about
-	case a.Worker.Pass.Role == timeline.Eval:
+	case redraw.Idle(a.Worker.Pass):
 		return finding.Note // fixed seeds in an evaluation are common and wanted
-	case a.Worker.Pass.Role != timeline.Train && a.Worker.Pass.Blind:
-		return finding.Note // it may be one
 	}
 	return finding.Proven
 }

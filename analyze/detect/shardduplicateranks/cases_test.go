@@ -165,6 +165,18 @@ func context(p *Process) {
 	p.Group("mesh_dim", int64(p.Rank/2*2), int64(p.Rank/2*2+1))
 }
 
+// beside is another loader that each rank trains on.
+func beside(samplers string) func(*Run, *Process) {
+	return func(_ *Run, p *Process) {
+		s := Serve{Line: 12, Samplers: samplers, Rank: int64(p.Rank), Replicas: 2, Length: 1000}
+		var list []Sample
+		for i := range int64(40) {
+			list = append(list, Sample{Index: 2*i + int64(p.Rank), Content: fmt.Sprint("new ", 2*i+int64(p.Rank))})
+		}
+		p.Serve(s).Pass(Train, list)
+	}
+}
+
 func shares(rank, worker int) (list []Sample) {
 	for i := range 20 {
 		list = append(list, Sample{Content: fmt.Sprint(rank, " ", worker, " ", i)})
@@ -232,7 +244,7 @@ var cases = []struct {
 	{"inside a batch sampler of its own", played{serve: at("__main__.Bins(torch.utils.data.sampler.BatchSampler) > torch.utils.data.sampler.RandomSampler"), order: whole}, "proven", nil},
 	{"in order", played{serve: at(SequentialSampler), order: func(int, int) []int64 { return Ascending(40, 0, 1) }}, "proven", []string{"shuffle=False"}},
 	{"a subset", played{serve: at("torch.utils.data.sampler.BatchSampler > torch.utils.data.sampler.SubsetRandomSampler"), order: whole}, "proven", []string{"Subset(dataset, indices)"}},
-	{"each shuffles everything", played{order: own}, "proven", []string{"go through the same samples: 40 of 40 of one rank", "goes through the data 2 times", "an order of its own"}},
+	{"each shuffles everything", played{order: own}, "proven", []string{"go through the same samples: 40 of 40 of one rank", "goes through the data 2 times", "4 of them in the same step"}},
 	{"four ranks", played{order: whole, ranks: 4}, "proven", []string{"Ranks 0, 1, 2 and 3", "of the 16 samples of a step 4 are different"}},
 	{"told that there is one rank", played{serve: at(DistributedSampler), rank: distributed(0, 1), order: dealt(40, 1)}, "proven", []string{"num_replicas=1"}},
 	{"told the same rank", played{serve: at(DistributedSampler), rank: distributed(0, 2), order: func(_, pass int) []int64 { return dealt(40, 2)(0, pass) }}, "proven", []string{"on rank 0, on both ranks"}},
@@ -248,6 +260,11 @@ var cases = []struct {
 	{"all of it, in a list of its own", played{serve: at(SequentialSampler), order: func(int, int) []int64 { return Ascending(40, 0, 1) }, id: func(rank int, index int64) int64 { return Shuffled(40, uint64(rank))[index] }}, "proven", []string{"40 of 40 of one rank", "in a list of its own", "Subset(dataset, torch.randperm(len(dataset), generator=torch.Generator().manual_seed(0)))", "DistributedSampler(train"}},
 	{"a share that each rank has drawn by itself", played{order: func(rank, pass int) []int64 { return Shuffled(32, uint64(10*rank+pass)) }, id: drawn(32)}, "likely", []string{"has drawn its own part", "random_split(dataset, lengths, generator=", "not:DistributedSampler"}},
 	{"not prepared by accelerate", played{order: whole, more: prepared}, "proven", []string{"as the loader of train.py:12", "accelerator.prepare(loader)", "not:DistributedSampler"}},
+
+	{"a memory that each rank draws from, beside a loader that is dealt out", played{order: own, more: beside(DistributedSampler)}, "likely", []string{"each rank is meant to draw from this by itself"}},
+	{"a memory that is the same on all ranks, beside a loader that is dealt out", played{order: whole, more: beside(DistributedSampler)}, "proven", nil},
+	{"two loaders, and none is dealt out", played{order: own, more: beside(SequentialSampler)}, "proven", nil},
+	{"a training that counts steps", played{order: own, how: Pass{Optimizer: 1, Break: 30}}, "likely", []string{"counts steps, not epochs"}},
 
 	{"files in an order of its own on each rank", played{order: own, content: elsewhere, more: reordered(40)}, "likely", []string{"go through the same samples: 40 of 40", "dataset.files has the same 40 items on ranks 0 and 1, in another order", "one order of files on all ranks (self.files = sorted(self.files))"}},
 	{"files in an order of its own on each rank, not shuffled", played{serve: at(SequentialSampler), order: func(int, int) []int64 { return Ascending(40, 0, 1) }, content: elsewhere, more: reordered(40)}, "likely", []string{"go through the same samples", "shuffle=False"}},

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/dptrace/dptrace/analyze/evidence/samples"
-	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/analyze/words"
 )
@@ -119,17 +118,13 @@ func (v *verdict) found(a, b *timeline.Pass, twins *samples.Twins) {
 		return
 	}
 	p := &pair{a: a, b: b, twins: twins, of: twins.Both, cause: "the IterableDataset does not ask which rank it is on"}
-	sure := finding.Likely
-	switch {
-	case p.crossed():
+	if p.crossed() {
 		p.cause = "shares are dealt out by another number than that of rank and worker together (rank * workers + worker)"
-	case twins.Sure() == samples.Certain:
-		sure = finding.Proven
 	}
-	p.certainty = v.grade(p, v.Relation(a.Loader.Process, b.Loader.Process), samples.Same, sure)
-	if p.certainty > 0 {
-		v.pairs = append(v.pairs, p)
+	if p.crossed() || twins.Sure() != samples.Certain {
+		p.doubts = append(p.doubts, byChance)
 	}
+	v.grade(p, v.Relation(a.Loader.Process, b.Loader.Process), samples.Same)
 }
 
 const some = "workers of several ranks read some of the same samples: files that are given to several, or are listed several times"

@@ -11,7 +11,7 @@ import (
 )
 
 func (v *verdict) finding(p *pair) (f finding.Finding) {
-	f.Certainty = p.certainty
+	f.Certainty, f.Facts = finding.Proven, p.doubts
 	ranks, passes := v.affected(p)
 	f.Title = v.title(p, ranks)
 	if len(v.passes) > 1 {
@@ -29,21 +29,13 @@ func (v *verdict) finding(p *pair) (f finding.Finding) {
 		f.Evidence = append(f.Evidence, finding.Evidence{Text: words.Upper(left) + "."})
 	}
 	f.Fix = v.fix(p)
-	f.NotABugIf = "these ranks hold parts of one model and must see the same data (tensor, pipeline or context parallel)."
-	switch {
-	case p.shared != nil && !p.shared.Alike():
-		f.NotABugIf += " Or each rank is meant to have a part of its own, whatever the others have."
-	case p.twins == nil && !p.inStep():
-		f.NotABugIf += " Or each rank is meant to go through all of the data in an order of its own, and learning rate and number of epochs " +
-			"are chosen for that."
-	}
 	return f
 }
 
 // affected is the ranks and passes of all pairs that are as sure as this one.
 func (v *verdict) affected(worst *pair) (ranks, passes []int) {
 	for _, p := range v.pairs {
-		if p.certainty == worst.certainty {
+		if len(p.doubts) == len(worst.doubts) {
 			ranks = append(ranks, p.a.Loader.Rank(), p.b.Loader.Rank())
 			passes = append(passes, p.a.Number)
 		}

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/dptrace/dptrace/analyze/evidence/samples"
-	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/samplers"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
@@ -69,15 +68,16 @@ func (v *verdict) unlike(p *pair, s *samples.Shared, relation timeline.Relation,
 	switch contract := samplers.SharingOf(o); {
 	case contract != samplers.SharingOf(p.b.DataLoader()), contract == samplers.Custom, contract == samplers.Replacing,
 		contract == samplers.Repeating:
-		why, _, _ := promise(p, o, p.b.DataLoader())
-		v.excuses[why] = true
+		if why := promise(p, o, p.b.DataLoader()); why != "" {
+			v.excuses[why] = true
+		}
 		return
 	case contract == samplers.Distributed:
 		v.excuses["the ranks go through different lists of one dataset, and have samples in common: ranks-disagree"] = true
 		return
 	case s.Alike() && s.Still && p.a.Exhausted && p.b.Exhausted:
 		p.cause = name + " knows of no ranks: each of them goes through the same samples, in a list of its own"
-		p.certainty = v.grade(p, relation, same, finding.Proven)
+		v.grade(p, relation, same)
 	case v.drawn(s):
 		expected, _ := s.ByChance()
 		p.cause = fmt.Sprintf("each rank has drawn its own part of the dataset: of two such parts %.0f samples are expected to be in both, "+
@@ -86,14 +86,11 @@ func (v *verdict) unlike(p *pair, s *samples.Shared, relation timeline.Relation,
 			v.excuses["ranks have a part of their samples in common, and it was not seen that their gradients are reduced together"] = true
 			return
 		}
-		p.certainty = v.grade(p, relation, same, finding.Likely)
+		p.doubts = append(p.doubts, ownPart)
+		v.grade(p, relation, same)
 	default:
 		v.excuses["ranks have a part of their samples in common, not as many as chance makes it, or others in each pass: whether that is "+
 			"meant is not known"] = true
-		return
-	}
-	if p.certainty > 0 {
-		v.pairs = append(v.pairs, p)
 	}
 }
 

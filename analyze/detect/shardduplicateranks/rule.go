@@ -10,7 +10,6 @@ import (
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/analyze/evidence/samples"
-	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/analyze/words"
 )
@@ -21,6 +20,7 @@ var Rule = detect.Rule{
 	DP:       "DP2",
 	Title:    "Ranks are given the same samples",
 	Sources:  []collect.Any{samples.Source},
+	Excuses:  excuses,
 	Explains: []detect.Explained{{Rule: "rng-duplicate-ranks", Why: "the ranks are given the same samples"}},
 	Judge:    judge,
 }
@@ -33,7 +33,7 @@ func judge(c *detect.Case) detect.Verdict {
 	} else {
 		v.indices()
 	}
-	slices.SortStableFunc(v.pairs, func(a, b *pair) int { return cmp.Compare(b.certainty, a.certainty) })
+	slices.SortStableFunc(v.pairs, func(a, b *pair) int { return cmp.Compare(len(a.doubts), len(b.doubts)) })
 	if len(v.pairs) > 0 {
 		return detect.Found(v.pairs[0].short(v), v.finding(v.pairs[0]))
 	}
@@ -59,9 +59,9 @@ type verdict struct {
 
 // pair is two ranks that were given the same samples in a pass.
 type pair struct {
-	a, b      *timeline.Pass
-	certainty finding.Certainty
-	cause     string
+	a, b   *timeline.Pass
+	doubts []doubt
+	cause  string
 
 	overlap *samples.Overlap // by index
 	common  *samples.Common
@@ -108,16 +108,11 @@ func (v *verdict) pair(o *samples.Overlap, i, k int) {
 		v.unlike(p, v.members().Between(a, b), relation, v.ledger.Sure(a, b))
 		return
 	}
-	why, cause, sure := promise(p, a.Object, b.Object)
-	if sure == 0 {
+	if why := promise(p, a.Object, b.Object); why != "" {
 		v.excuses[why] = true
 		return
 	}
-	p.cause = cause
-	p.certainty = v.grade(p, relation, v.ledger.Sure(a, b), sure)
-	if p.certainty > 0 {
-		v.pairs = append(v.pairs, p)
-	}
+	v.grade(p, relation, v.ledger.Sure(a, b))
 }
 
 // padding reports whether what two ranks have in common is no more than what a
@@ -140,32 +135,38 @@ func (v *verdict) padding(p *pair) bool {
 // enough samples in common are none by chance.
 const enough = 8
 
-// grade is how sure it is that the ranks should have been given other samples.
-func (v *verdict) grade(p *pair, relation timeline.Relation, same samples.Sameness, sure finding.Certainty) finding.Certainty {
+// grade keeps a pair of ranks that should have been given other samples, with what
+// may excuse it, or says why nothing can be said.
+func (v *verdict) grade(p *pair, relation timeline.Relation, same samples.Sameness) {
+	training := p.a.Role == timeline.Train && p.b.Role == timeline.Train
 	switch {
 	case relation == timeline.Undecided:
 		v.excuses["ranks are given the same samples, and the program made process groups or a mesh of its own, or exchanges tensors or "+
 			"objects by hand: they may be in one replica, or have trainings of their own"] = true
-		return 0
+		return
 	case relation == timeline.NoGroups && !(p.a.Loader.Process.Initialized() && p.b.Loader.Process.Initialized()):
 		v.excuses["ranks are given the same samples, and there is no process group of torch's that could reduce their gradients: they may "+
 			"have trainings of their own"] = true
-		return 0
+		return
 	case p.a.Role == timeline.Eval || p.b.Role == timeline.Eval:
 		v.excuses[evaluation] = true
-		return 0
-	case same == samples.Unknown && relation == timeline.DataParallel && p.a.Role == timeline.Train && v.reordered(p):
-		return min(sure, finding.Likely)
-	case same == samples.Unknown:
+		return
+	case same == samples.Unknown && !(relation == timeline.DataParallel && training && v.reordered(p)):
 		v.excuses["the ranks were given the same indices; whether these are the same samples is not known: the contents of their datasets "+
 			"were not seen to agree"] = true
-		return 0
-	case p.a.Blind || p.b.Blind:
-		return min(sure, finding.Likely)
-	case relation != timeline.DataParallel, same != samples.Same, p.a.Role != timeline.Train, p.b.Role != timeline.Train:
-		return min(sure, finding.Likely)
+		return
 	}
-	return sure
+	if relation != timeline.DataParallel {
+		p.doubts = append(p.doubts, oneModel)
+	}
+	if same != samples.Same {
+		p.doubts = append(p.doubts, otherContents)
+	}
+	if !training || p.a.Blind || p.b.Blind {
+		p.doubts = append(p.doubts, untrained)
+	}
+	p.doubts = append(p.doubts, v.ownDraws(p)...)
+	v.pairs = append(v.pairs, p)
 }
 
 const evaluation = "an evaluation: each rank goes through the same samples, which costs time only"

@@ -36,9 +36,24 @@ func (s *scene) raises(proc uint32, kind string) {
 	s.Add(proc, traces.Exception{Worker: -1, Stage: "exit", Sample: -1, Type: kind, Message: "no such key", File: "/home/me/data.py", Line: 31, Func: "load"})
 }
 
+// breaks is an error that comes out of the loader.
+func (s *scene) breaks(proc uint32, kind string) {
+	s.Add(proc, traces.Exception{Loader: 1, Worker: -1, Stage: "fetch", Sample: 7, Type: kind, Message: "no such key", File: "/home/me/data.py", Line: 31, Func: "load"})
+	s.Add(proc, traces.BatchNext{Loader: 1, Batch: 3, Worker: -1, Status: "error", Steps: 3}, traces.Pass{Loader: 1, Phase: "end", End: "error", Delivered: 3})
+}
+
 func (s *scene) kernel(proc uint32, code, signal int32) {
 	s.Wait(second)
 	s.Add(proc, traces.Exit{ExitCode: code, Signal: signal, Source: "kernel"})
+}
+
+// told is that a parent waited for a process, and whether anything looked at what
+// it got.
+func (s *scene) told(parent, pid, code int32, read string) {
+	s.Add(uint32(parent), traces.Act{Op: "status", Pid: pid, ExitCode: code, Read: "no", By: "Popen.returncode"})
+	if read == "yes" {
+		s.Add(uint32(parent), traces.Act{Op: "status", Pid: pid, ExitCode: code, Read: read, By: "subprocess.call"})
+	}
 }
 
 const (
@@ -81,7 +96,7 @@ func verdict(r *analyze.Result) string {
 			for _, e := range f.Evidence {
 				text += "\n" + e.Text
 			}
-			return text + "\n" + f.Cost + "\n" + f.Fix
+			return text + "\n" + f.Cost + "\n" + f.Fix + "\nno bug if " + f.NotABugIf
 		}
 	}
 	for _, c := range r.Checks {

@@ -18,7 +18,8 @@ func (r *run) findings() (findings []finding.Finding) {
 	var groups [][]*crashed
 	for _, c := range r.crashes {
 		i := slices.IndexFunc(groups, func(g []*crashed) bool {
-			return g[0].Cmdline == c.Cmdline && g[0].certainty == c.certainty && c.Cmdline != ""
+			same := g[0].certainty == c.certainty && slices.Equal(g[0].doubts, c.doubts)
+			return same && g[0].Cmdline == c.Cmdline && c.Cmdline != ""
 		})
 		if i < 0 {
 			groups = append(groups, []*crashed{c})
@@ -43,7 +44,7 @@ func (r *run) finding(g []*crashed) finding.Finding {
 		Fix:       r.fix(c),
 		Verify: "Record again: " + r.RecordAgain() +
 			" and see that its exit code is not 0 when this process crashes, or that it no longer does.",
-		NotABugIf: "the caller expects this process to fail and deals with it.",
+		Facts: c.doubts,
 	}
 	for i, c := range g {
 		if i == described && len(g) > described+1 {
@@ -55,7 +56,7 @@ func (r *run) finding(g []*crashed) finding.Finding {
 	}
 	f.Evidence = append(f.Evidence, r.hidden(c))
 	if c.certainty == finding.Note {
-		f.Fix = "Nothing, if it is meant to be tried again. Else repair what made it crash."
+		f.Fix = "Nothing, if this is meant. Else repair what made it crash."
 	}
 	return f
 }
@@ -66,11 +67,18 @@ func (r *run) title(g []*crashed) string {
 	if len(g) > 1 {
 		who = fmt.Sprintf("%d processes of %s", len(g), who)
 	}
-	how := status(c)
-	if c.certainty == finding.Note {
-		return fmt.Sprintf("%s crashed (%s) and ended well when it was run again", who, how)
+	how := "crashed"
+	if c.answered() {
+		how = "ended badly"
 	}
-	return fmt.Sprintf("%s crashed (%s) and the command exited with 0", who, how)
+	how += " (" + status(c) + ")"
+	switch {
+	case c.retried != nil:
+		return fmt.Sprintf("%s %s and ended well when it was run again", who, how)
+	case c.read == looked:
+		return fmt.Sprintf("%s %s, and its parent looked at how it ended", who, how)
+	}
+	return fmt.Sprintf("%s %s and the command exited with 0", who, how)
 }
 
 // status is the shortest way to say how it ended.
@@ -93,7 +101,7 @@ func code(p *timeline.Process) string {
 }
 
 func proof(p *timeline.Process) string {
-	if p.EndKnown() {
+	if p.EndKnown() && p.Exit.Source != timeline.ByParent {
 		return "kernel"
 	}
 	return "hook"
@@ -137,7 +145,7 @@ func (r *run) end(c *crashed) finding.Evidence {
 	var refs []finding.Ref
 	if p.EndKnown() {
 		text += "ended by " + code(p)
-		refs = append(refs, r.ref("exit", p.Exit.Seq))
+		refs = append(refs, r.endRef(p))
 	} else {
 		text += "ended with an exception that nobody caught"
 	}
@@ -184,6 +192,14 @@ func (r *run) exception(c *crashed) finding.Evidence {
 	return finding.Evidence{Text: "Nobody caught " + text + ".", Refs: []finding.Ref{r.ref("exception", e.Seq)}}
 }
 
+// endRef is the row that tells how a process ended.
+func (r *run) endRef(p *timeline.Process) finding.Ref {
+	if p.Exit.Source == timeline.ByParent {
+		return r.ref("act", p.Exit.Seq)
+	}
+	return r.ref("exit", p.Exit.Seq)
+}
+
 func seconds(ns int64) string { return fmt.Sprintf("%.1f s", float64(ns)/1e9) }
 
 func (r *run) ref(table string, seq uint64) finding.Ref {
@@ -202,28 +218,25 @@ func shorten(command string) string {
 	return "`" + command + "`"
 }
 
-// swallower is the one who ended with 0 although its child did not: the nearest
-// above, or the command itself.
-func (r *run) swallower(p *timeline.Process) *timeline.Process {
-	for up, n := p.Parent, 0; up != nil && n < 1000; up, n = up.Parent, n+1 {
-		if f := up.Final(); f.EndKnown() && !f.EndedBadly() || f == r.target {
-			return f
-		}
-	}
-	return r.target
-}
-
 func (r *run) hidden(c *crashed) finding.Evidence {
 	text := "The command exited with 0."
 	var refs []finding.Ref
-	if s := r.swallower(c.Process); s != nil {
+	if s := c.by; s != nil {
 		if s != r.target {
 			text = fmt.Sprintf("Its ancestor pid %d, %s, ended with exit code 0, and so did the command.", s.Pid, shorten(s.Cmdline))
 		} else if s.Cmdline != "" {
 			text = fmt.Sprintf("The command, %s, exited with 0.", shorten(s.Cmdline))
 		}
 		if s.Exit != nil {
-			refs = append(refs, r.ref("exit", s.Exit.Seq))
+			refs = append(refs, r.endRef(s))
+		}
+	}
+	if told := r.carried(c.Process).Told; c.read != unseen {
+		last := told[len(told)-1]
+		if refs = append(refs, r.ref("act", last.Seq)); c.read == looked {
+			text += fmt.Sprintf(" Its parent looked at how it ended (%s).", last.By)
+		} else {
+			text += fmt.Sprintf(" Its parent waited for it (%s), and nothing looked at what came of it.", last.By)
 		}
 	}
 	if c.certainty == finding.Proven && !r.anyTrained() {

@@ -8,7 +8,7 @@ import (
 // fix is the line that the caller lacks: the caller's command line says in
 // which language.
 func (r *run) fix(c *crashed) string {
-	caller := r.swallower(c.Process)
+	caller := c.by
 	if caller == nil {
 		caller = c.Parent
 	}

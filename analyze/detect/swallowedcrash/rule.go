@@ -21,21 +21,31 @@ var Rule = detect.Rule{
 	Title:   "A training process crashed and the command exited with 0",
 	Run:     true,
 	Sources: []collect.Any{ends.Source},
+	Excuses: excuses,
 	Judge:   judge,
 }
 
 func judge(c *detect.Case) detect.Verdict {
 	var runs []*run // below whose commands torch was used
 	var findings []finding.Finding
+	inside := ""
 	for _, part := range partsOf(c) {
+		r := look(c, part)
+		for _, b := range r.inside() {
+			inside = "an error ended a training inside of its process, and the command exited with 0"
+			findings = append(findings, r.brokenOff(b))
+		}
 		// Where only the command itself is the training, its exit code is its own.
-		if r := look(c, part); len(r.torch) > 0 || r.unhooked > 0 {
+		if len(r.torch) > 0 || r.unhooked > 0 {
 			runs = append(runs, r)
 			findings = append(findings, r.findings()...)
 		}
 	}
 	if reason := first(runs, (*run).found); reason != "" {
 		return detect.Found(reason, findings...)
+	}
+	if inside != "" {
+		return detect.Found(inside, findings...)
 	}
 	if len(c.Processes) == 0 {
 		return detect.CannotTell("no process is known")
@@ -100,7 +110,7 @@ func (r *run) clean() string {
 	case r.code > 0:
 		return fmt.Sprintf("the command itself ended with exit code %d", r.code)
 	case len(r.crashes) > 0:
-		return processes(len(r.torch)) + "; what crashed was run again"
+		return processes(len(r.torch)) + "; what crashed was run again, or its parent looked at it"
 	}
 	return processes(len(r.torch)) + ", none crashed"
 }

@@ -15,9 +15,10 @@ var scenes = []struct {
 		s.trains(2)
 		s.raises(2, "KeyError")
 		s.kernel(2, 1, 0)
+		s.told(1, 101, 1, "no")
 		s.kernel(1, 0, 0)
 		s.End("0")
-	}, "proven|train.py crashed (KeyError, exit code 1) and the command exited with 0|Nobody caught KeyError: no such key, at data.py:31 in load|3 batches into it, after 2 optimizer steps|sys.exit(result.returncode)|The command, `python3 run.py`, exited with 0", "set -e"},
+	}, "proven|nothing looked at what came of it|train.py crashed (KeyError, exit code 1) and the command exited with 0|Nobody caught KeyError: no such key, at data.py:31 in load|3 batches into it, after 2 optimizer steps|sys.exit(result.returncode)|The command, `python3 run.py`, exited with 0", "set -e"},
 	{"a wrapper in shell", "kernel", func(s *scene) {
 		s.process(1, 99, "target", bash, "bash run.sh")
 		s.torch(2, 100, "python", "python3 train.py")
@@ -41,6 +42,7 @@ var scenes = []struct {
 		s.torch(3, 101, "python", "python3 train.py")
 		s.trains(3)
 		s.kernel(3, 3, 0)
+		s.told(2, 102, 3, "no")
 		s.kernel(2, 0, 0)
 		s.kernel(1, 0, 0)
 		s.End("0")
@@ -70,9 +72,103 @@ var scenes = []struct {
 		s.torch(2, 100, "fork", "python3 run.py")
 		s.trains(2)
 		s.kernel(2, 1, 0)
+		s.told(1, 101, 1, "no")
 		s.kernel(1, 0, 0)
 		s.End("0")
 	}, "proven|process.exitcode", ""},
+	{"a wrapper in Python that was not watched", "kernel", func(s *scene) {
+		s.process(1, 99, "target", python, "python3 -I run.py")
+		s.torch(2, 100, "python", "python3 train.py")
+		s.trains(2)
+		s.raises(2, "KeyError")
+		s.kernel(2, 1, 0)
+		s.kernel(1, 0, 0)
+		s.End("0")
+	}, "likely|no bug if the caller reads how", ""},
+	{"make, of which nobody knows what it was told to do about it", "kernel", func(s *scene) {
+		s.process(1, 99, "target", "/usr/bin/make", "make -k models")
+		s.torch(2, 100, "python", "python3 train.py")
+		s.trains(2)
+		s.raises(2, "KeyError")
+		s.kernel(2, 1, 0)
+		s.kernel(1, 0, 0)
+		s.End("0")
+	}, "likely|no bug if the caller reads how", ""},
+	{"a wrapper that looks at the exit code", "kernel", func(s *scene) {
+		s.torch(1, 99, "target", "python3 run.py")
+		s.torch(2, 100, "python", "python3 train.py --fast")
+		s.trains(2)
+		s.raises(2, "KeyError")
+		s.kernel(2, 1, 0)
+		s.told(1, 101, 1, "yes")
+		s.kernel(1, 0, 0)
+		s.End("0")
+	}, "note|crashed (KeyError, exit code 1), and its parent looked at how it ended|(subprocess.call)|Nothing, if this is meant", "command exited with 0\n"},
+	{"the one above the one who passes it on looks at it", "kernel", func(s *scene) {
+		s.torch(1, 99, "target", "python3 sweep.py")
+		s.process(2, 100, "other", bash, "bash one.sh")
+		s.torch(3, 101, "python", "python3 train.py")
+		s.trains(3)
+		s.kernel(3, -1, 6)
+		s.kernel(2, 134, 0)
+		s.told(1, 101, 134, "yes")
+		s.kernel(1, 0, 0)
+		s.End("0")
+	}, "note", ""},
+	{"os.system, and what it gives is thrown away", "kernel", func(s *scene) {
+		s.torch(1, 99, "target", "python3 sweep.py")
+		begin := s.Now() - 1
+		s.process(2, 100, "other", "/usr/bin/dash", "sh -c python3 train.py --lr 0.1")
+		s.torch(3, 101, "python", "python3 train.py --lr 0.1")
+		s.trains(3)
+		s.kernel(3, -1, 6)
+		s.kernel(2, 134, 0)
+		s.Add(1, traces.Act{Op: "status", ExitCode: 134, Read: "no", By: "os.system", BeginNS: begin})
+		s.kernel(1, 0, 0)
+		s.End("0")
+	}, "proven|(os.system)", ""},
+	{"an exit code of its own, in a shell", "kernel", func(s *scene) {
+		s.process(1, 99, "target", bash, "bash run.sh")
+		s.torch(2, 100, "python", "python3 train.py")
+		s.trains(2)
+		s.Add(2, traces.Act{Op: "end"})
+		s.kernel(2, 3, 0)
+		s.kernel(1, 0, 0)
+		s.End("0")
+	}, "likely|ended badly (exit code 3)|no bug if its exit code is an answer", "crashed"},
+	{"with fewer samples in a batch it goes well", "kernel", func(s *scene) {
+		s.process(1, 99, "target", bash, "bash run.sh")
+		s.torch(2, 100, "python", "python3 train.py --batch 64")
+		s.trains(2)
+		s.raises(2, "torch.cuda.OutOfMemoryError")
+		s.kernel(2, 1, 0)
+		s.torch(3, 100, "python", "python3 train.py --batch 32")
+		s.trains(3)
+		s.kernel(3, 0, 0)
+		s.kernel(1, 0, 0)
+		s.End("0")
+	}, "likely|no bug if it was tried again with other arguments", ""},
+	{"one of a sweep, whose driver waits for nobody's code", "kernel", func(s *scene) {
+		s.torch(1, 99, "target", "python3 sweep.py")
+		s.torch(2, 100, "python", "python3 train.py --lr 1")
+		s.trains(2)
+		s.raises(2, "ValueError")
+		s.kernel(2, 1, 0)
+		s.told(1, 101, 1, "no")
+		s.torch(3, 100, "python", "python3 train.py --lr 0.1")
+		s.trains(3)
+		s.kernel(3, 0, 0)
+		s.kernel(1, 0, 0)
+		s.End("0")
+	}, "proven|train.py crashed (ValueError", ""},
+	{"hook tier, the parent waited for it", "hook", func(s *scene) {
+		s.torch(1, 99, "target", "python3 run.py")
+		s.torch(2, 100, "fork", "python3 run.py")
+		s.trains(2)
+		s.told(1, 101, 7, "no")
+		s.Add(1, traces.Exit{Source: "wait"})
+		s.End("0")
+	}, "proven|(exit code 7) and the command exited with 0", ""},
 	{"hook tier", "hook", func(s *scene) {
 		s.torch(1, 99, "target", "python3 run.py")
 		s.torch(2, 100, "python", "python3 train.py")
@@ -167,7 +263,38 @@ var scenes = []struct {
 		s.End("0")
 	}, "proven|train.py crashed (exit code 1)", "SIGABRT"},
 
+	{"the loader's error is caught in the training itself", "hook", func(s *scene) {
+		s.torch(1, 99, "target", "python3 train.py")
+		s.trains(1)
+		s.breaks(1, "KeyError")
+		s.Add(1, traces.Exit{Source: "wait"})
+		s.End("0")
+	}, "likely|KeyError ended pass 0 of the loader at train.py:8 after 3 batches, and the program exited with 0|takes this error for the end of its data", ""},
+
 	// Silent.
+	{"the loader's error is caught, and another pass comes", "hook", func(s *scene) {
+		s.torch(1, 99, "target", "python3 train.py")
+		s.trains(1)
+		s.breaks(1, "KeyError")
+		s.Wait(second)
+		s.Add(1, traces.Pass{Loader: 1, Pass: 1, Phase: "begin"}, traces.BatchNext{Loader: 1, Pass: 1, Worker: -1, Status: "ok", Steps: 3, Grad: true})
+		s.Add(1, traces.Exit{Source: "wait"})
+		s.End("0")
+	}, "not-applicable|no process below the command used torch", ""},
+	{"the loader's error is caught, and the exit code says so", "hook", func(s *scene) {
+		s.torch(1, 99, "target", "python3 train.py")
+		s.trains(1)
+		s.breaks(1, "KeyError")
+		s.Add(1, traces.Exit{ExitCode: 1, Source: "wait"})
+		s.End("1")
+	}, "not-applicable|no process below the command used torch", ""},
+	{"Ctrl-C in the loader", "hook", func(s *scene) {
+		s.torch(1, 99, "target", "python3 train.py")
+		s.trains(1)
+		s.breaks(1, "KeyboardInterrupt")
+		s.Add(1, traces.Exit{Source: "wait"})
+		s.End("0")
+	}, "not-applicable|no process below the command used torch", ""},
 	{"the command reports it", "kernel", func(s *scene) {
 		s.process(1, 99, "target", bash, "bash run.sh")
 		s.torch(2, 100, "python", "python3 train.py")

@@ -24,6 +24,9 @@ type crashed struct {
 	raised    *traces.Exception // that nobody caught; nil: not known
 	retried   *timeline.Process // the same command, run later, that ended well
 	orphan    bool
+	by        *timeline.Process // who hid it: the nearest above that ended well
+	read      reading
+	doubts    []doubt
 }
 
 // verdict says whether a process crashed, and counts it if nobody knows. It is
@@ -46,22 +49,13 @@ func (r *run) verdict(p *timeline.Process) *crashed {
 		return nil // it ends itself when its parent is gone
 	}
 	c.retried = r.retry(p)
-	c.certainty = r.certainty(c)
-	return c
-}
-
-// certainty that a crash is one that somebody should have told of.
-func (r *run) certainty(c *crashed) finding.Certainty {
-	p := c.Process
-	switch counted := p.EndKnown() && (p.Exit.Source == "kernel" || p.Exit.Source == "wait"); {
-	case c.retried != nil:
-		return finding.Note
-	case !counted || c.orphan || probe(p):
-		return finding.Likely
-	case trained(p), !r.anyTrained() && (c.raised != nil || p.Fault() != nil):
-		return finding.Proven
+	c.by, c.read = r.reader(p)
+	c.certainty = finding.Proven
+	if c.retried != nil || c.read == looked {
+		c.certainty = finding.Note
 	}
-	return finding.Likely
+	c.doubts = r.doubtsOf(c)
+	return c
 }
 
 // uncaught is the exception that ended a process; nil: none was seen.

@@ -13,6 +13,12 @@ import (
 type rank struct {
 	passes []pass
 	raised string // what ends it in its last pass
+	end    string // the row of torch.distributed for that: class; then calls and before
+	calls  uint32
+	before uint32
+	code   int32  // it ends with this code, or by this signal (negative), as the kernel says
+	kind   string // of exception; "" RuntimeError
+	meets  bool
 }
 
 // pass is a pass of one rank: its batches, the optimizer steps in it, and its
@@ -28,6 +34,9 @@ func broken(n int) pass     { return pass{batches: n, steps: n, end: "dropped"} 
 func stuck(n int) pass      { return pass{batches: n, steps: n - 1} }
 func evaluated(n int) pass  { return pass{batches: n, end: "exhausted", eval: true} }
 func passes(p ...pass) rank { return rank{passes: p} }
+
+// fails is a rank that ends with an exception.
+func fails(message string, p ...pass) rank { return rank{passes: p, raised: message} }
 
 const gone = "[/gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0.0.1]:14236"
 
@@ -77,8 +86,24 @@ func (p played) play(r *Run) {
 				r.Add(proc, traces.Pass{Loader: 1, Pass: uint32(i), Phase: "end", End: pass.end, Delivered: uint32(pass.batches)})
 			}
 		}
+		if rank.meets {
+			r.Add(proc, traces.Dist{Op: "meet", Class: "all_reduce", Ranks: []int64{0, 1}})
+		}
 		if rank.raised != "" {
-			r.Add(proc, traces.Exception{Worker: -1, Stage: "exit", Type: "RuntimeError", Message: rank.raised})
+			kind := "RuntimeError"
+			if rank.kind != "" {
+				kind = rank.kind
+			}
+			r.Add(proc, traces.Exception{Worker: -1, Stage: "exit", Type: kind, Message: rank.raised})
+			if rank.end != "" || rank.calls > 0 {
+				r.Add(proc, traces.Dist{Op: "end", Class: rank.end, Calls: rank.calls, Before: rank.before})
+			}
+		}
+		if e := (traces.Exit{ExitCode: rank.code, Source: "kernel"}); rank.code != 0 {
+			if rank.code < 0 {
+				e.ExitCode, e.Signal = -1, -rank.code
+			}
+			r.Add(proc, e)
 		}
 	}
 	for _, main := range mains { // all lived to the end
@@ -102,26 +127,38 @@ var cases = []struct {
 }{
 	{"the command fails", played{ranks: []rank{passes(stuck(8)), passes(whole(7))}, op: "ddp", code: "1"}, "proven",
 		[]string{"Rank 1 is out of data after 7 batches of pass 0, rank 0 is left alone", "rank 0 8 (was still in the pass)", "rank 1 7 (to the end of its data)", "exit code 1", "islice"}},
-	{"its exception", played{ranks: []rank{passes(whole(7)), {[]pass{stuck(8)}, gone}}, op: "fsdp", code: "0"}, "proven", []string{"Rank 0 is out of data", "Connection closed by peer"}},
-	{"three ranks, two of them short", played{ranks: []rank{passes(whole(7)), {[]pass{stuck(8)}, gone}, passes(whole(7))}, op: "ddp", code: "1"}, "proven", []string{"Ranks 0 and 2 are out of data", "Rank 0 began no other pass"}},
-	{"it shows only in the last epoch", played{ranks: []rank{{[]pass{whole(12), whole(12), {batches: 1}}, gone}, passes(whole(8), whole(8), whole(8))}, op: "ddp", code: "1"},
+	{"its exception", played{ranks: []rank{passes(whole(7)), fails(gone, stuck(8))}, op: "fsdp", code: "0"}, "proven", []string{"Rank 0 is out of data", "Connection closed by peer"}},
+	{"three ranks, two of them short", played{ranks: []rank{passes(whole(7)), fails(gone, stuck(8)), passes(whole(7))}, op: "ddp", code: "1"}, "proven", []string{"Ranks 0 and 2 are out of data", "Rank 0 began no other pass"}},
+	{"it shows only in the last epoch", played{ranks: []rank{fails(gone, whole(12), whole(12), pass{batches: 1}), passes(whole(8), whole(8), whole(8))}, op: "ddp", code: "1"},
 		"proven", []string{"after 8 batches of pass 0", "rank 0 12 (to the end"}},
-	{"evaluates when the other is gone", played{ranks: []rank{{[]pass{stuck(8)}, gone}, passes(whole(7), evaluated(3))}, op: "ddp", code: "1"}, "proven", nil},
+	{"evaluates when the other is gone", played{ranks: []rank{fails(gone, stuck(8)), passes(whole(7), evaluated(3))}, op: "ddp", code: "1"}, "proven", nil},
 
 	{"no group was seen", played{ranks: []rank{passes(stuck(8)), passes(whole(7))}, code: "1"}, "likely", []string{"It was not seen"}},
-	{"another error", played{ranks: []rank{{[]pass{stuck(8)}, "CUDA out of memory"}, passes(whole(7))}, op: "ddp", code: "1"}, "likely", nil},
+	{"another error", played{ranks: []rank{fails("CUDA out of memory", stuck(8)), passes(whole(7))}, op: "ddp", code: "1"}, "likely", nil},
 	{"records were lost", played{ranks: []rank{passes(stuck(8)), passes(whole(7))}, op: "ddp", code: "1", lost: true}, "likely", nil},
 
+	{"a meeting of each step fails", played{ranks: []rank{{passes: []pass{stuck(8)}, raised: gone, end: "monitored_barrier", before: 7}, passes(whole(7))}, op: "ddp", code: "1"}, "proven", nil},
+	{"a meeting fails that is none of each step", played{ranks: []rank{{passes: []pass{stuck(8)}, raised: gone, end: "barrier", before: 1}, passes(whole(7))}, op: "ddp", code: "1"}, "likely", []string{"agree on when to end"}},
+	{"the ranks have met after the last batch, then one fails", played{ranks: []rank{{passes: []pass{stuck(8)}, raised: gone, calls: 1}, passes(whole(7))}, op: "ddp", code: "1"}, "likely", []string{"agree on when to end"}},
+	{"ranks that meet in each step, one is ended by its launcher", played{ranks: []rank{{passes: []pass{stuck(8)}, meets: true, code: -15}, passes(whole(7))}, op: "ddp", code: "1"}, "likely", []string{"agree on when to end"}},
+	{"one is ended by its launcher", played{ranks: []rank{{passes: []pass{stuck(8)}, code: -15}, passes(whole(7))}, op: "ddp", code: "1"}, "proven", nil},
+	{"the shorter one ends with a code of its own", played{ranks: []rank{fails(gone, stuck(8)), {passes: []pass{whole(7)}, code: 1}}, op: "ddp", code: "1"}, "likely", []string{"failed by itself"}},
+	{"the shorter one waits, and gets the backend's error too", played{ranks: []rank{fails(gone, stuck(8)), {passes: []pass{whole(7)}, raised: gone, code: 1}}, op: "ddp", code: "1"}, "proven", nil},
+	{"the shorter one fails by itself", played{ranks: []rank{fails(gone, stuck(8)), {passes: []pass{whole(7)}, raised: "No space left on device", kind: "OSError"}}, op: "ddp", code: "1"}, "cannot-tell", []string{"rank 1 failed by itself", "No space left"}},
+	{"the shorter one fails by itself, of a connection", played{ranks: []rank{fails(gone, stuck(8)), {passes: []pass{whole(7)}, raised: "[Errno 110] Connection timed out", kind: "TimeoutError"}}, op: "ddp", code: "1"}, "cannot-tell", []string{"rank 1 failed by itself"}},
+	{"the shorter one is killed", played{ranks: []rank{fails(gone, stuck(8)), {passes: []pass{whole(7)}, code: -11}}, op: "ddp", code: "1"}, "cannot-tell", []string{"SIGSEGV"}},
+	{"the longer one fails by itself", played{ranks: []rank{{passes: []pass{stuck(8)}, raised: "cannot read row 61", kind: "ValueError"}, passes(whole(7))}, op: "ddp", code: "1"}, "cannot-tell", []string{"rank 0 failed by itself"}},
+
 	{"even", played{ranks: []rank{passes(whole(8), whole(8)), passes(whole(8), whole(8))}, op: "ddp", code: "0"}, "clean", []string{"2 ranks, as many batches on each in 2 passes"}},
-	{"even, and fails", played{ranks: []rank{{[]pass{stuck(8)}, gone}, passes(stuck(8))}, op: "ddp", code: "1"}, "clean", nil},
+	{"even, and fails", played{ranks: []rank{fails(gone, stuck(8)), passes(stuck(8))}, op: "ddp", code: "1"}, "clean", nil},
 
 	{"join context", played{ranks: []rank{passes(whole(12)), passes(whole(7))}, op: "ddp", code: "0"}, "cannot-tell", []string{"join context"}},
-	{"join context, and fails later", played{ranks: []rank{{[]pass{broken(12)}, gone}, passes(whole(7))}, op: "ddp", code: "1"}, "cannot-tell", []string{"stepped on alone"}},
+	{"join context, and fails later", played{ranks: []rank{fails(gone, broken(12)), passes(whole(7))}, op: "ddp", code: "1"}, "cannot-tell", []string{"stepped on alone"}},
 	{"join context, entered for another part", played{ranks: []rank{passes(stuck(8)), passes(whole(7))}, op: "ddp", code: "1", joins: true}, "cannot-tell", []string{"a join context was entered"}},
 	{"training by steps", played{ranks: []rank{passes(whole(12), broken(8)), passes(whole(7), whole(7), broken(6))}, op: "ddp", code: "0"}, "cannot-tell", []string{"counts steps"}},
-	{"training by steps, killed", played{ranks: []rank{{[]pass{whole(12), stuck(8)}, gone}, {[]pass{whole(7), whole(7), stuck(6)}, gone}}, op: "ddp", code: "1"}, "cannot-tell", []string{"counts steps"}},
+	{"training by steps, killed", played{ranks: []rank{fails(gone, whole(12), stuck(8)), fails(gone, whole(7), whole(7), stuck(6))}, op: "ddp", code: "1"}, "cannot-tell", []string{"counts steps"}},
 	{"the ranks agree on the end", played{ranks: []rank{passes(pass{8, 7, "dropped", false}), passes(whole(7))}, op: "ddp", code: "0"}, "cannot-tell", []string{"agree on when to end"}},
-	{"they agree on it, and go on", played{ranks: []rank{{[]pass{{8, 7, "dropped", false}, evaluated(3)}, gone}, passes(whole(7), evaluated(3))}, op: "ddp", code: "1"}, "cannot-tell", []string{"went on"}},
+	{"they agree on it, and go on", played{ranks: []rank{fails(gone, pass{8, 7, "dropped", false}, evaluated(3)), passes(whole(7), evaluated(3))}, op: "ddp", code: "1"}, "cannot-tell", []string{"went on"}},
 	{"remainder of accumulated gradients", played{ranks: []rank{passes(pass{13, 3, "exhausted", false}), passes(pass{12, 3, "exhausted", false})}, op: "ddp", code: "0"}, "cannot-tell", nil},
 	{"pipeline stages", played{ranks: []rank{passes(stuck(8)), passes(whole(7))}, op: "ddp", apart: true, code: "1"}, "cannot-tell", nil},
 	{"one rank", played{ranks: []rank{passes(whole(8))}, op: "ddp", code: "0"}, "not-applicable", []string{"one rank"}},

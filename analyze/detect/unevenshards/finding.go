@@ -20,13 +20,13 @@ func (r *ranks) finding() finding.Finding {
 		together = "The gradients of these ranks are reduced together (DDP or FSDP): no rank can finish a step alone."
 	}
 	return finding.Finding{
-		Certainty: s.certainty,
+		Certainty: finding.Proven,
 		Title: fmt.Sprintf("%s out of data after %s of pass %d, rank %d is left alone with more",
 			words.Upper(r.ended()), words.Count(s.pass.Delivered, "batch"), s.pass.Number, s.left.Rank()),
-		Evidence:  []finding.Evidence{r.counts(), r.steps(), {Text: together}},
-		Cost:      fmt.Sprintf("the training stops at step %d; %s", s.left.Process.Steps, r.unused()),
-		Fix:       fix(s.ended),
-		NotABugIf: "the ranks agree on when to end, and the failure has another cause.",
+		Evidence: []finding.Evidence{r.counts(), r.steps(), {Text: together}},
+		Cost:     fmt.Sprintf("the training stops at step %d; %s", s.left.Process.Steps, r.unused()),
+		Fix:      fix(s.ended),
+		Facts:    s.doubts,
 	}
 }
 

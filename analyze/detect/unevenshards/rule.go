@@ -11,7 +11,6 @@ import (
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/analyze/evidence/batches"
-	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/analyze/words"
 )
@@ -22,6 +21,7 @@ var Rule = detect.Rule{
 	DP:      "DP3",
 	Title:   "A rank runs out of data before the others",
 	Sources: []collect.Any{batches.Delivered},
+	Excuses: excuses,
 	Judge:   judge,
 }
 
@@ -77,7 +77,7 @@ type starved struct {
 	longer      *timeline.Pass // of left
 	last        *timeline.Pass // of left: in which it stopped
 	how         string         // it is known that left failed
-	certainty   finding.Certainty
+	doubts      []doubt
 }
 
 // used are the passes of a loader that were not for evaluation, and brought
@@ -129,54 +129,57 @@ func (r *ranks) compare(a, b *timeline.Loader) {
 // was left alone.
 func (r *ranks) judge(short, long *timeline.Pass) bool {
 	s := &starved{ended: short.Loader, left: long.Loader, pass: short, longer: long, last: r.last(long.Loader)}
-	certainty, excuse := r.sure(s)
+	excuse := r.sure(s)
 	if r.excuse == "" {
 		r.excuse = fmt.Sprintf("in pass %d rank %d had %s and rank %d %d",
 			short.Number, short.Loader.Rank(), words.Count(short.Delivered, "batch"), long.Loader.Rank(), long.Delivered)
 	}
-	if certainty == 0 {
+	if excuse != "" {
 		if !strings.Contains(r.excuse, excuse) {
 			r.excuse += "; " + excuse
 		}
 		return false
 	}
-	s.certainty = certainty
-	if r.worst == nil || certainty > r.worst.certainty {
+	if r.worst == nil || len(s.doubts) < len(r.worst.doubts) {
 		r.worst = s
 	}
 	return true
 }
 
-// sure is how sure it is that one rank was left alone; 0: it is not, and why.
+// sure says why no rank was left alone; "" if one was, with what may excuse it.
 //
 // Ranks may run different numbers of batches on purpose: in a join context, when
 // they count steps and not passes, when all of them leave the loop as soon as
 // one has no data. What tells the bug from those is that the shorter rank's
-// training is over, at the end of its data, and that the longer one was in the
-// midst of a pass when it failed, and has not stepped more often.
-func (r *ranks) sure(s *starved) (certainty finding.Certainty, excuse string) {
+// training is over, at the end of its data and by nothing else, and that the
+// longer one was in the midst of a pass when it failed, and has not stepped more
+// often.
+func (r *ranks) sure(s *starved) (excuse string) {
 	a, b, end := s.ended.Process, s.left.Process, r.last(s.ended)
 	switch {
 	case a.Joined() || b.Joined():
-		return 0, "a join context was entered, in which a rank may run out of data before the others"
+		return "a join context was entered, in which a rank may run out of data before the others"
 	case !end.Exhausted || after(a, end, true) || r.total(s.left) <= r.total(s.ended):
-		return 0, "each rank went on with its next pass: its training counts steps, or averages over different passes"
+		return "each rank went on with its next pass: its training counts steps, or averages over different passes"
 	case s.last.Exhausted:
-		return 0, "each ran to the end of its data: a join context, or no gradients are reduced in each step"
+		return "each ran to the end of its data: a join context, or no gradients are reduced in each step"
 	case after(b, s.last, false):
-		return 0, "the longer one left the loop and went on: the ranks may agree on when to end"
+		return "the longer one left the loop and went on: the ranks may agree on when to end"
 	case b.Steps > a.Steps:
-		return 0, "the longer one stepped on alone: a join context, or no gradients are reduced in each step"
+		return "the longer one stepped on alone: a join context, or no gradients are reduced in each step"
+	}
+	if how := failure(a, true); how != "" {
+		return fmt.Sprintf("rank %d failed by itself after its last batch: it %s", a.Rank, how)
+	}
+	if how := failure(b, false); how != "" {
+		return fmt.Sprintf("rank %d failed by itself: it %s", b.Rank, how)
 	}
 	other := false
 	if s.how, other = r.failed(b); s.how == "" {
-		return 0, "the longer one left its loop, and no failure was seen: the ranks may agree on when to end"
+		return "the longer one left its loop, and no failure was seen: the ranks may agree on when to end"
 	}
-	trains := func(p *timeline.Pass) bool { return p.Role == timeline.Train && !p.Blind }
-	if other || !r.Reduced(a, b) || !trains(s.pass) || !trains(s.longer) || s.last.Blind {
-		return finding.Likely, ""
-	}
-	return finding.Proven, ""
+	s.doubts = r.doubtsOf(s, other)
+	return ""
 }
 
 // last is the last pass of a loader that was used.

@@ -71,6 +71,14 @@ func (s *scene) exit(worker int32, code int32, asked string) {
 	s.Add(uint32(2+worker), e)
 }
 
+// again is another pass, without an end that anybody saw.
+func (s *scene) again() {
+	s.Wait(second)
+	s.Add(1, traces.Pass{Loader: 1, Pass: 1, Phase: "begin"})
+	s.Add(1, traces.BatchNext{Loader: 1, Pass: 1, Worker: -2, Status: "ok", CallNS: s.Now(), Grad: true})
+	s.Add(1, traces.Pass{Loader: 1, Pass: 1, Phase: "end", End: "exhausted", Delivered: 1})
+}
+
 // kernel is the kernel's exit row.
 func (s *scene) kernel(proc uint32, code, signal int32) {
 	s.Add(proc, traces.Exit{ExitCode: code, Signal: signal, Source: "kernel"})

@@ -1,6 +1,7 @@
 package workerkilled
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,15 +19,14 @@ func (o *outcome) finding() finding.Finding {
 	first := o.deaths[0]
 	why := o.cause(first)
 	f := finding.Finding{
-		Certainty: first.certainty,
+		Certainty: finding.Proven,
 		Title:     o.title(why),
 		Cost:      o.cost(first),
 		Fix:       o.fix(first, why),
 		Proof:     proof(first),
-		NotABugIf: "somebody stopped this worker on purpose, and the training is made to lose workers.",
+		Facts:     slices.MinFunc(o.deaths, func(a, b *death) int { return cmp.Compare(len(a.doubts), len(b.doubts)) }).doubts,
 	}
 	for i, d := range o.deaths {
-		f.Certainty = max(f.Certainty, d.certainty)
 		if i == described && len(o.deaths) > described+1 {
 			f.Evidence = append(f.Evidence, o.others(o.deaths[i:]))
 			break

@@ -22,7 +22,21 @@ func (o *outcome) endedByOthers(d *death) bool {
 	if p != nil && (p.Oom != nil || p.Fault() != nil) {
 		return false
 	}
-	return d.fromAbove() || o.withAll(d)
+	return d.fromAbove() || o.byProgram(d) || o.withAll(d)
+}
+
+// byProgram reports whether a Python of the run was seen sending the worker the
+// signal that ended it: the program gave it up.
+func (o *outcome) byProgram(d *death) bool {
+	signal := d.Signal
+	if signal == 0 && d.Code > 128 { // a handler's way to say it
+		signal = d.Code - 128
+	}
+	if signal <= 0 {
+		return false
+	}
+	by, _ := o.SentBy(d.Worker.Loader.Process.Part, d.Worker.Pid, signal, d.When())
+	return by != nil
 }
 
 // fromAbove reports whether the parent of a worker, or theirs, ended it.

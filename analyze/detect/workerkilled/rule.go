@@ -11,7 +11,6 @@ import (
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/analyze/evidence/ends"
-	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/analyze/words"
 )
@@ -21,6 +20,7 @@ var Rule = detect.Rule{
 	ID:      "worker-killed",
 	Title:   "A worker died although nobody had asked it to stop",
 	Sources: []collect.Any{ends.Source},
+	Excuses: excuses,
 	Judge:   judge,
 }
 
@@ -36,7 +36,7 @@ type outcome struct {
 // death is one worker that nobody had asked to stop.
 type death struct {
 	ends.End
-	certainty finding.Certainty
+	doubts []doubt
 }
 
 func judge(c *detect.Case) detect.Verdict {

@@ -211,6 +211,58 @@ var scenes = []struct {
 	}, "2 likely|A worker died in pass 0", ""},
 
 	// Silent.
+	{"killed by another process, and the program goes on with another pass", "kernel", func(s *scene) {
+		s.Add(3, traces.Signal{Signal: 9, SenderPid: 4242, SenderComm: "reaper"})
+		s.kernel(3, -1, 9)
+		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Killed. ")
+		s.exit(1, -9, "no")
+		s.again()
+		s.End("0")
+	}, "proven|SIGKILL sent by pid 4242 (reaper)", ""},
+	{"killed by a helper of the program's, and it goes on with another pass", "kernel", func(s *scene) {
+		s.Add(4, traces.Process{Pid: 103, Ppid: 100, Kind: "other", Hook: "none", Cmdline: "sh watchdog.sh", Exe: "/bin/sh", Rank: -1})
+		s.Add(3, traces.Signal{Signal: 9, SenderPid: 103, SenderProc: 4, SenderComm: "sh"})
+		s.kernel(3, -1, 9)
+		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Killed. ")
+		s.exit(1, -9, "no")
+		s.again()
+		s.End("0")
+	}, "likely|SIGKILL sent by pid 103 (sh)", ""},
+	{"killed by somebody, and the program goes on with another pass", "hook", func(s *scene) {
+		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Killed. ")
+		s.exit(1, -9, "no")
+		s.again()
+		s.End("0")
+	}, "likely|Worker 1 died in pass 0: SIGKILL", ""},
+	{"SIGSEGV, and the program goes on with another pass", "hook", func(s *scene) {
+		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Segmentation fault. ")
+		s.exit(1, -11, "no")
+		s.again()
+		s.End("0")
+	}, "proven|SIGSEGV", ""},
+	{"the program kills it itself, and goes on with another pass", "hook", func(s *scene) {
+		s.Add(1, traces.Act{Op: "signal", Pid: 102, Signal: 9, By: "os.kill"})
+		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Killed. ")
+		s.exit(1, -9, "no")
+		s.exit(0, 0, "yes")
+		s.again()
+		s.End("0")
+	}, "clean|none died before it was asked", ""},
+	{"a watchdog of the program's kills it", "hook", func(s *scene) {
+		s.Add(4, traces.Process{Pid: 103, Ppid: 100, Kind: "python", Hook: "on", Cmdline: "python3 train.py", Torch: "2.15.0", Rank: -1})
+		s.Add(4, traces.Act{Op: "signal", Pid: 102, Signal: 9, By: "os.kill"})
+		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Killed. ")
+		s.exit(1, -9, "no")
+		s.exit(0, 0, "yes")
+		s.again()
+		s.End("0")
+	}, "clean", ""},
+	{"the program kills another one", "hook", func(s *scene) {
+		s.Add(1, traces.Act{Op: "signal", Pid: 101, Signal: 9, By: "os.kill"}, traces.Act{Op: "signal", Pid: 102, Signal: 15, By: "os.kill"})
+		s.complaint("next", "DataLoader worker (pid 102) is killed by signal: Killed. ")
+		s.exit(1, -9, "no")
+		s.End("1")
+	}, "proven|Worker 1 died in pass 0: SIGKILL", ""},
 	{"all is well", "hook", func(s *scene) { s.asked(); s.End("0") }, "clean|2 workers, none died", ""},
 	{"exits unknown, but all batches came", "hook", func(s *scene) {
 		s.Add(1, traces.BatchNext{Loader: 1, Batch: 4, Worker: -2, Status: "stop", CallNS: s.Now()}, traces.Pass{Loader: 1, Phase: "end", End: "exhausted", Delivered: 4})

@@ -1,14 +1,13 @@
 package workerkilled
 
 import (
-	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
 // verdict says whether a worker died unasked; if neither that nor the contrary
 // is known, why.
 func (o *outcome) verdict(w *timeline.WorkerProcess) (*death, string) {
-	d := &death{End: o.ends.Of(w), certainty: finding.Proven}
+	d := &death{End: o.ends.Of(w)}
 	switch {
 	case w.Pid == 0 || w.Pid == w.Loader.Process.Pid:
 		return nil, "it is a thread, or its process is not known"
@@ -24,13 +23,15 @@ func (o *outcome) verdict(w *timeline.WorkerProcess) (*death, string) {
 		return nil, "it ended by " + status(d.Death) + ", and whether its parent had asked it to stop is not known"
 	}
 	if !d.Known { // it may have been such a signal, to the whole run
-		d.certainty = finding.Likely
+		d.doubts = append(d.doubts, told)
 	}
 	if w.Process.Fatal() == nil && polite(d.Death) {
 		if o.allAlike(d) || len(w.Named) == 0 { // the loop ended for another reason
 			return nil, "it ended by " + status(d.Death) + "; whether the whole run was told to stop is visible in the kernel tier only"
 		}
-		d.certainty = finding.Likely // a program may stop a worker of its own by such a signal
+		d.doubts = append(d.doubts, stopped) // a program may stop a worker of its own by such a signal
+	} else if o.mayBeOwn(d) {
+		d.doubts = append(d.doubts, stopped)
 	}
 	return d, ""
 }

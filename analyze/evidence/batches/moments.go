@@ -14,7 +14,8 @@ type moments struct {
 // run is batches of which each was delivered so many steps after the one before.
 type run struct {
 	batch uint32 // the first
-	steps uint64 // at it
+	last  uint32
+	steps uint64 // at the first
 	each  uint64
 }
 
@@ -32,12 +33,13 @@ func (m *moments) add(batch uint32, steps uint64) {
 			r.each = steps - r.steps
 		}
 		if r.at(batch) == steps && steps >= r.steps {
+			r.last = batch
 			m.next++
 			return
 		}
 	}
 	if m.full = len(m.runs) == mostRuns; !m.full {
-		m.runs = append(m.runs, run{batch, steps, 0})
+		m.runs = append(m.runs, run{batch, batch, steps, 0})
 		m.next = batch + 1
 	}
 }
@@ -49,7 +51,7 @@ func (r *run) at(batch uint32) uint64 { return r.steps + r.each*uint64(batch-r.b
 func (d *Deliveries) Steps(batch uint32) (steps uint64, ok bool) {
 	m := &d.moments
 	i := sort.Search(len(m.runs), func(i int) bool { return m.runs[i].batch > batch }) - 1
-	if i < 0 || batch >= m.next || !d.Reached(batch) {
+	if i < 0 || batch > m.runs[i].last {
 		return 0, false
 	}
 	return m.runs[i].at(batch), true

@@ -51,6 +51,10 @@ const (
 // Straight reports whether the order is 0, 1, 2, ...
 func (b Beginning) Straight() bool { return b.jumps == 0 }
 
+// Climbs reports whether the order ascends from the first sample to the last, but
+// for padding, which begins anew.
+func (b Beginning) Climbs() bool { return b.descents <= 1 && b.Distinct > 1 }
+
 // Shuffled tells a shuffled order from one that climbs: a shuffle descends at
 // every second step, and at fewer than every fourth in one of 200 of 16 samples,
 // whose descents are (n-1)/2 with a variance of (n+1)/12. A sequential order

@@ -12,7 +12,7 @@ import (
 // timeline does not.
 var Source = &collect.Source[*Ends]{
 	Name:  "ends",
-	Proof: []string{"exit", "exception", "signal", "oom"},
+	Proof: []string{"exit", "act", "exception", "signal", "oom"},
 	Uses:  []collect.Any{timeline.Source},
 	New:   func() collect.Collector[*Ends] { return collector{} },
 }

@@ -18,6 +18,7 @@ type Attribution struct {
 
 	ledger  *Ledger
 	entries []entry          // by id, index, pass
+	roots   []datasetKey     // by Origin.Dataset
 	of      map[int][]uint32 // by loader: its entries
 	ends    map[int]int64    // by Origin.Dataset: its length, as far as it was asked for
 	reads   map[*timeline.WorkerPass]*Read
@@ -191,6 +192,7 @@ func (j *Attribution) name(scopes map[scope]datasetKey) {
 	}
 	slices.SortFunc(all, compareDatasets)
 	all = slices.Compact(all)
+	j.roots = all
 	numbers := map[scope]uint64{}
 	for s, root := range roots {
 		n, _ := slices.BinarySearchFunc(all, root, compareDatasets)

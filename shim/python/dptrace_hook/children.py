@@ -26,7 +26,8 @@ def write(facts):
     if ring.ring.pid != os.getpid():  # forked where torch is not, so nobody has told the ring
         ring.after_fork("fork")
         _told.clear()
-    ring.put_json(ring.ACT, facts)
+    if not ring.ring.closed:
+        ring.put_json(ring.ACT, facts)
 
 
 def used(frame):
@@ -213,6 +214,18 @@ def watch_signals():
         return sends
     for name, group in (("kill", False), ("killpg", True)):
         wrapping.wrap(os, name, wrapping.around(sent("os." + name, group)))
+
+
+def awaited():
+    """Reports whether multiprocessing has children that it waits for as this process ends: how they end is still to be learned."""
+    module = sys.modules.get("multiprocessing.process")
+    for process in list(module.__dict__.get("_children", ())) if module is not None else ():
+        d = process.__dict__
+        target, config = d.get("_target"), d.get("_config")
+        worker = type(target) is type(awaited) and target.__name__ == "_worker_loop"
+        if not worker and not (type(config) is dict and config.get("daemon") is True):
+            return True
+    return False
 
 
 def ended():

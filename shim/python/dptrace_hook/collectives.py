@@ -2,31 +2,36 @@
 
 Looked at until the first steps of the optimizers have told: a gradient that is reduced by hand lies at the same address at the
 step. Parts of one replica (tensor, pipeline parallel) exchange something else.
+
+And whether ranks meet between a batch and its step: there they may agree on whether to go on. All calls are counted for that.
 """
 import sys
 
-from . import dist, guard, hooks, steps
+from . import dist, guard, hooks, ring, steps, training
 
 _LOOKS = 8  # steps after collectives, until it is settled
 _MAX_PENDING = 1 << 14
 _OTHERS = ("send", "recv", "isend", "irecv", "batch_isend_irecv", "all_to_all", "all_to_all_single", "all_gather", "all_gather_into_tensor",
            "reduce_scatter", "reduce_scatter_tensor")
+_MEETINGS = ("barrier", "monitored_barrier", "broadcast", "reduce", "gather", "scatter")
 _OBJECTS = ("all_gather_object", "gather_object", "scatter_object_list", "broadcast_object_list")
 
 pending = []  # of this step: (address, elements, group)
 _state = {"left": _LOOKS}
+_met = {"calls": {}, "handed": 0, "since": 0, "failed": None}  # calls that have returned; how many of them since a batch was handed over
 
 
 def after_fork():
     del pending[:]
     steps.look, _state["left"] = None, _LOOKS
+    _met.update({"calls": {}, "handed": 0, "since": 0, "failed": None})
 
 
 def watch(module):
     """torch.distributed.distributed_c10d was imported."""
     dist.watch_groups(module)
     public = sys.modules["torch.distributed"].__dict__
-    for names, tell in (("all_reduce",), _reduced), (_OTHERS, _exchanged), (_OBJECTS, _objects):
+    for names, tell in (("all_reduce",), _reduced), (_OTHERS, _exchanged), (_OBJECTS, _objects), (_MEETINGS, None):
         for name in names:
             original = module.__dict__.get(name)
             hooks.wrap(module, name, _looking(name, tell))
@@ -38,17 +43,41 @@ def _looking(name, tell):
     """A maker for hooks.wrap: calls tell(name, args, kwargs) when the original has returned, as long as it is not settled."""
     def make(original):
         def wrapper(*args, **kwargs):
-            result = original(*args, **kwargs)
-            if _state["left"] > 0:
-                try:
-                    if dist.world_size() > 1 and dist.by_program("c10d_logger.py"):
+            try:
+                result = original(*args, **kwargs)
+            except BaseException:
+                _met["failed"] = name
+                raise
+            try:
+                if dist.world_size() > 1 and dist.by_program("c10d_logger.py"):
+                    if tell is not None and _state["left"] > 0:
                         tell(name, args, kwargs)
-                except Exception as e:
-                    if guard.theirs(e):
-                        raise
+                    if result is None:  # else it is under way, and nobody has waited for it
+                        _meet(name, kwargs)
+            except Exception as e:
+                if guard.theirs(e):
+                    raise
             return result
         return wrapper
     return make
+
+
+def _meet(name, kwargs):
+    calls = _met["calls"]
+    if _met["handed"] != training.delivered:
+        _met["handed"], _met["since"] = training.delivered, 0
+    if training.delivered and steps.taken == training.steps_then and not _met["since"]:
+        dist.tell("meet", name, dist.ranks_of(kwargs.get("group")))
+    _met["since"] += 1
+    calls[name] = calls.get(name, 0) + 1
+
+
+def ended():
+    """This process ends by an exception: was it one of a meeting, and had ranks met since the last batch?"""
+    failed = _met["failed"]
+    if failed is not None or _met["calls"]:
+        since = _met["since"] if _met["handed"] == training.delivered else 0
+        ring.put_json(ring.DIST, {"op": "end", "class": failed or "", "calls": since, "before": _met["calls"].get(failed, 0)})
 
 
 def _reduced(name, args, kwargs):

@@ -52,14 +52,14 @@ class Numbers:
         return self.count, True
 
 
-datasets, samplers = Numbers(), Numbers()
+datasets, samplers, given = Numbers(), Numbers(), Numbers()  # given: datasets as they are given to loaders
 _epochs_set = 0
 
 
 def after_fork():
     """In the child: the records that explain the numbers are the parent's."""
-    global datasets, samplers, _epochs_set
-    datasets, samplers, _epochs_set = Numbers(), Numbers(), 0
+    global datasets, samplers, given, _epochs_set
+    datasets, samplers, given, _epochs_set = Numbers(), Numbers(), Numbers(), 0
 
 
 def attributes(obj):

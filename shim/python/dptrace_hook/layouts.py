@@ -72,6 +72,11 @@ NEXT_FIELDS = (
     ("arrived_ns", "q"),
     ("steps", "Q"),
     ("optimizer", "I"),
+    ("backwards", "Q"),
+    ("grads_from", "Q"),
+    ("grads_to", "Q"),
+    ("restarts", "I"),
+    ("rows", "i"),
 )
 STATE_FIELDS = (
     ("slot", "I"),
@@ -98,8 +103,13 @@ DIGEST_FIELDS = (
 
 # What the numbers of a field mean, from 0.
 WHEN_VALUES = ("begin", "found", "before", "after", "fork", "task", "end")
-STATUS_VALUES = ("stop", "ok", "error")
-STATUS_GRAD = 256  # added to status
+STATUS_VALUES = ("stop", "ok", "error", "exit")
+# Added to status.
+STATUS_GRAD = 256
+STATUS_GRAD_OFF = 512
+STATUS_EVALUATING = 1024
+STATUS_ALONE = 2048
+STATUS_WATCHED = 4096
 
 # Bits of the header's flags.
 FLAG_ENDED = 1

@@ -45,6 +45,7 @@ class Ring:
         self.lock = allocate_lock()
         self.open = False
         self.dead = False
+        self.closed = False
         self.kind = "python"
         self.head = self.tail = self.number = 0
         self.dropped = self.hook_ns = self.calls = 0
@@ -140,6 +141,7 @@ class Ring:
 
     def close(self):
         """The process ends in good order: no record follows."""
+        self.closed = True
         if self.open and not self.dead:
             guard.tell()
             self.count()

@@ -1,4 +1,4 @@
-"""Bad, in the hook tier: the exit code is not seen, the exception that nobody caught is."""
+"""Bad, in the hook tier: what its parent learned of its end, and the exception that nobody caught."""
 import subprocess
 import sys
 
