@@ -71,9 +71,9 @@ MATRIX ?=
 matrix: build ## a table of python x torch x start method x verdict; makes the Pythons it can
 	@tools/matrix bin/dptrace $(MATRIX)
 
-# Options of tools/libraries: --only PART..., --write.
+# Options of tools/libraries: --table NAME..., --only PART..., --write.
 LIBRARIES ?=
-libraries: build ## a table of real data libraries x how they are used x verdict; makes their Python
+libraries: build ## tables of real data libraries and trainers x how they are used x verdict; makes their Python
 	@tools/libraries bin/dptrace $(LIBRARIES)
 
 BENCH ?=

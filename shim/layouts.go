@@ -44,9 +44,9 @@ type Layouts struct {
 	Record      Layout
 	Types       []string // of records, by their number
 	Payloads    map[string]Layout
-	Whens       []string // what the numbers of `when` mean
-	Statuses    []string // and of `status`
-	Grad        uint32   // added to status
+	Whens       []string          // what the numbers of `when` mean
+	Statuses    []string          // and of `status`
+	Added       map[string]uint32 // bits that are added to status
 	Flags       map[string]uint32
 }
 
@@ -65,7 +65,7 @@ var Binary = sync.OnceValue(func() Layouts {
 // parseLayouts reads the statements of layouts.py that are tables or numbers.
 // What it does not know ends the file: nothing is guessed.
 func parseLayouts(text string) (l Layouts, err error) {
-	l.Payloads, l.Flags = map[string]Layout{}, map[string]uint32{}
+	l.Payloads, l.Flags, l.Added = map[string]Layout{}, map[string]uint32{}, map[string]uint32{}
 	code, _, _ := strings.Cut(text, "\ndef ")
 	_, code, _ = strings.Cut(code, "import Struct\n")
 	for _, s := range statements(code) {
@@ -83,6 +83,7 @@ func parseLayouts(text string) (l Layouts, err error) {
 func (l *Layouts) assign(name, value string) (err error) {
 	table, isTable := strings.CutSuffix(name, "_FIELDS")
 	flag, isFlag := strings.CutPrefix(name, "FLAG_")
+	added, isAdded := strings.CutPrefix(name, "STATUS_")
 	switch {
 	case strings.HasPrefix(name, "("): // the types
 		l.Types = strings.Split(strings.ToLower(strings.NewReplacer("(", "", ")", "", " ", "").Replace(name)), ",")
@@ -100,17 +101,20 @@ func (l *Layouts) assign(name, value string) (err error) {
 	case name == "STATUS_VALUES":
 		l.Statuses = texts(value)
 	case isFlag:
-		var bit uint32
-		_, err = fmt.Sscan(value, &bit)
-		l.Flags[strings.ToLower(flag)] = bit
+		l.Flags[strings.ToLower(flag)], err = bit(value)
 	case name == "HEADER_BYTES":
 		_, err = fmt.Sscan(value, &l.HeaderBytes)
-	case name == "STATUS_GRAD":
-		_, err = fmt.Sscan(value, &l.Grad)
+	case isAdded:
+		l.Added[strings.ToLower(added)], err = bit(value)
 	default:
 		err = fmt.Errorf("it is no layout")
 	}
 	return err
+}
+
+func bit(value string) (b uint32, err error) {
+	_, err = fmt.Sscan(value, &b)
+	return b, err
 }
 
 func (l *Layouts) check() error {
@@ -123,7 +127,7 @@ func (l *Layouts) check() error {
 			return fmt.Errorf("%s: no record has the type %q", layoutsFile, name)
 		}
 	}
-	if l.Header.Size == 0 || l.Header.Size > l.HeaderBytes || l.Record.Size == 0 || len(l.Whens) == 0 || len(l.Statuses) == 0 || l.Grad == 0 {
+	if l.Header.Size == 0 || l.Header.Size > l.HeaderBytes || l.Record.Size == 0 || len(l.Whens) == 0 || len(l.Statuses) == 0 || l.Added["grad"] == 0 {
 		return fmt.Errorf("%s: a table is missing", layoutsFile)
 	}
 	return nil

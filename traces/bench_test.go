@@ -18,8 +18,9 @@ func benchFetch(r *rand.Rand, i int) any {
 
 func benchNext(r *rand.Rand, i int) any {
 	ts := int64(i)*400_000 + r.Int63n(50_000)
-	return BatchNext{Head{TsNS: ts, Proc: 1}, 1, 3, uint32(i), int32(i % 8), "ok",
-		ts - r.Int63n(300_000), ts - r.Int63n(90_000), uint64(i), 1, true}
+	return BatchNext{Head: Head{TsNS: ts, Proc: 1}, Loader: 1, Pass: 3, Batch: uint32(i), Worker: int32(i % 8), Status: "ok",
+		CallNS: ts - r.Int63n(300_000), ArrivedNS: ts - r.Int63n(90_000), Steps: uint64(i), Optimizer: 1, Grad: true,
+		Backwards: uint64(i), GradsFrom: uint64(i - 1), GradsTo: uint64(i), Rows: 64, GradOff: true, Watched: true}
 }
 
 func benchState(r *rand.Rand, i int) any {

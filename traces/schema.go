@@ -87,7 +87,7 @@ var tables = []*table{
 	define[Process](), define[Exit](), define[Act](), define[Loader](), define[Pass](), define[Worker](),
 	define[BatchPut](), define[BatchFetch](), define[BatchNext](),
 	define[Dataset](), define[Attribute](), define[Digest](), define[Leftover](), define[Opened](), define[SetEpoch](),
-	define[RngSlot](), define[RngState](), define[Optimizer](), define[Exception](), define[Dist](),
+	define[RngSlot](), define[RngState](), define[RngSearch](), define[Optimizer](), define[Exception](), define[Dist](),
 	define[Memory](), define[Limit](), define[Signal](), define[Oom](), define[Cow](), define[Extent](), define[Private](),
 	define[Host](), define[Clock](), define[Meta](), define[Lost](), define[Overhead](),
 }

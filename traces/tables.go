@@ -111,6 +111,9 @@ type Loader struct {
 	Batched      string `col:"batched"`       // a fetch is of a list of samples: yes; of one (batch_size=None): no; "" of an older trace
 	// what len() of an IterableDataset gave when the program asked for the loader's; 0: it did not
 	LenAsked int64 `col:"len_asked"`
+	// the dataset as it was given, from 1 in its process, one for each object, also where it is put together of others; 0 not
+	// known
+	Given uint32 `col:"given"`
 }
 
 // Pass is the begin or end of one iteration of a loader.
@@ -126,14 +129,15 @@ type Pass struct {
 	LenAsked     int64  `col:"len_asked"`     // Loader.LenAsked, at end
 }
 
-// Worker is the begin, readiness or end of one worker process or thread.
+// Worker is the begin, readiness or end of one worker process or thread, or of
+// an IterableDataset the first fetch of one of its passes.
 type Worker struct {
-	Head            // begin, exit: the parent; ready, end: the worker itself
-	Loader   uint32 `col:"loader"`    // 0 in ready and end: the worker does not know
-	Pass     uint32 `col:"pass"`      // the pass that started it
+	Head            // begin, exit: the parent; ready, first, end: the worker itself
+	Loader   uint32 `col:"loader"`    // 0 in ready, first and end: the worker does not know
+	Pass     uint32 `col:"pass"`      // the pass that started it; first, end: as in BatchFetch
 	Worker   int32  `col:"worker"`    // number in its pass, from 0
 	Pid      int32  `col:"pid"`       // 0 unknown
-	Phase    string `col:"phase"`     // begin, ready, end, exit
+	Phase    string `col:"phase"`     // begin, ready, first, end, exit
 	Seed     int64  `col:"seed"`      // torch.initial_seed() in the worker, at ready
 	ExitCode int32  `col:"exit_code"` // multiprocessing's: -N for signal N; at exit
 	// its arguments, the dataset among them, as spawn and forkserver pickle them; at begin; 0: nothing was, or not known
@@ -141,6 +145,13 @@ type Worker struct {
 	PickleNS     int64 `col:"pickle_ns"` // how long that took in the parent
 	// at exit: yes (it ended after its parent had begun to shut the workers down), no (before), "" not known
 	Asked string `col:"asked"`
+	// CPU time of the thread that pickled, of PickleNS; 0 not known
+	PickleCPUNS int64 `col:"pickle_cpu_ns"`
+	// CPU time of the worker since iter() of its pass: at first, until its first fetch was over; at end, until it ended; 0 not
+	// known
+	CPUNS int64 `col:"cpu_ns"`
+	// at first, of the same time: bytes that the worker has written by system calls, to files, pipes and sockets; -1 not known
+	Written int64 `col:"written"`
 }
 
 // BatchPut is a list of sample indices handed to a worker. Long lists take
@@ -177,19 +188,36 @@ type BatchFetch struct {
 	Samples   int32  `col:"samples"`    // in the batch
 }
 
-// BatchNext is one delivery to the training loop, or its failure.
+// BatchNext is one delivery to the training loop, or its failure; or (exit) the
+// end of a process that was delivered any. What it says of the training loop is
+// of the time since the row before of the same process, whatever its loader, and
+// before next() was called; of exit since the last row.
 type BatchNext struct {
 	Head             // ts_ns: next() returns
-	Loader    uint32 `col:"loader"`     // Loader.Loader of the same process
+	Loader    uint32 `col:"loader"`     // Loader.Loader of the same process; 0 at exit
 	Pass      uint32 `col:"pass"`       // Pass.Pass
 	Batch     uint32 `col:"batch"`      // number of the delivery in its pass, from 0
 	Worker    int32  `col:"worker"`     // -1 main process, -2 unknown
-	Status    string `col:"status"`     // ok, stop, error
+	Status    string `col:"status"`     // ok, stop, error, exit
 	CallNS    int64  `col:"call_ns"`    // next() was called
 	ArrivedNS int64  `col:"arrived_ns"` // the batch came out of the queue; 0 unknown
 	Steps     uint64 `col:"steps"`      // optimizer steps of this process so far
-	Optimizer uint32 `col:"optimizer"`  // the one that stepped last; 0 none
+	Optimizer uint32 `col:"optimizer"`  // the one that stepped last, of those that train (Watched); 0 none
 	Grad      bool   `col:"grad"`       // torch.is_grad_enabled() at next()
+	Backwards uint64 `col:"backwards"`  // backward calls of this process so far
+	// The steps used the gradients of the backward calls after the first so many, up to so many: those since the optimizer's
+	// gradients were last thrown away. 0, 0: none did. A step of an optimizer over anything but modules' parameters that are
+	// older than the last delivery is none.
+	GradsFrom uint64 `col:"grads_from"`
+	GradsTo   uint64 `col:"grads_to"` // see there
+	// another number after each load_state_dict of an optimizer or of a module that is trained; weights that are put in and
+	// taken out again without a step between have the number of before
+	Restarts   uint32 `col:"restarts"`
+	Rows       int32  `col:"rows"`       // first dimension of the first array in the batch; -1 unknown
+	GradOff    bool   `col:"grad_off"`   // grad mode was switched off: no_grad, inference_mode, set_grad_enabled(False)
+	Evaluating bool   `col:"evaluating"` // eval() was called on a module that is trained, or it still is in evaluation mode
+	Alone      bool   `col:"alone"`      // a batch norm in training mode was given one row, after a batch of one row
+	Watched    bool   `col:"watched"`    // Backwards and what follows is known: no older trace, and no gradients that come from elsewhere
 }
 
 // RngSlot is one generator as the program names it. Slots are numbered per process.
@@ -197,10 +225,10 @@ type RngSlot struct {
 	Head
 	Slot  uint32 `col:"slot"`  // number in its process
 	Path  string `col:"path"`  // numpy, random, torch, dataset.transform.rng, collate_fn.keywords['rng'], pkg.aug.RNG
-	Kind  string `col:"kind"`  // mt19937 (NumPy, Python and torch), pcg64, pcg64dxsm, philox, sfc64, cv2
+	Kind  string `col:"kind"`  // mt19937 (NumPy, Python and torch), pcg64, pcg64dxsm, philox, sfc64, cv2, sobol (also Halton)
 	Class string `col:"class"` // of the generator object
 	Owner string `col:"owner"` // class of the object (or the module) that holds it
-	Role  string `col:"role"`  // global, dataset, transform, collate, iterator, module, order (samplers, shufflers, splits)
+	Role  string `col:"role"`  // global, dataset, transform, collate, iterator, module, process (found by its type, not from the dataset), order (samplers, shufflers, splits)
 	File  string `col:"file"`  // the line that assigns it, if there is exactly one; else ""
 	Line  int32  `col:"line"`  // in File; 0 unknown
 }
@@ -215,8 +243,9 @@ type RngState struct {
 	Worker int32  `col:"worker"` // as in BatchFetch
 	Fetch  uint32 `col:"fetch"`  // the fetch that it belongs to
 	// begin (fetcher made, after worker_init_fn), found (first sight of a generator found after a fetch), before (entering
-	// a fetch, if changed since the last row), after (leaving it), fork, task, end (of children that are no DataLoader
-	// workers)
+	// a fetch, if changed since the last row), after (leaving it), end (of a worker's pass: fetch is its last one; what did
+	// not change since the row before has ended each fetch in that state), fork, task, end (of children that are no
+	// DataLoader workers)
 	When string `col:"when"`
 	Pos  int64  `col:"pos"` // MT19937: words of the block already used, 0..624; else 0
 	ID   []byte `col:"id"`  // MT19937: words 1..4 of the key, little endian, 16 bytes; else empty
@@ -226,6 +255,28 @@ type RngState struct {
 	DurNS int64  `col:"dur_ns"` // time since the row before it in this slot, or of the fetch: bounds how much can have been drawn
 }
 
+// RngSearch is one search for generators: what it did not look at, a row for
+// each reason, or one row without a reason if it was complete.
+type RngSearch struct {
+	Head
+	Loader uint32 `col:"loader"` // the loader that was about to be gone through; in its workers 0, as in BatchFetch
+	Pass   uint32 `col:"pass"`   // as in BatchFetch
+	Worker int32  `col:"worker"` // -1 main process: what process has found there, workers that it forks have too
+	Fetch  uint32 `col:"fetch"`  // fetches of the pass before it
+	// walk (from the dataset and the collate function), process (all objects of the process, by type; not made anew for each
+	// pass: the last one before a pass counts)
+	Way     string `col:"way"`
+	Objects uint64 `col:"objects"` // looked at
+	Found   uint32 `col:"found"`   // generators; of process only those that the walk has not found
+	// "" (complete), nodes (the walk has ended after so many objects), items (of a container, or of a cache), modules, barred
+	// (the class has something of its own in the place of __dict__), type (of a library written in C), unreadable (a generator
+	// whose state cannot be read); of process: objects (too many), time, frozen (by gc.freeze), children (it would have had
+	// memory copied that living children share), names (too many generators)
+	Why  string `col:"why"`
+	Path string `col:"path"` // where, of the first
+	Left uint64 `col:"left"` // how many were not looked at; 0 unknown
+}
+
 // Dataset is a dataset that samples come from: of a loader, or inside of torch's
 // Subset and ConcatDataset, which are no datasets here.
 type Dataset struct {
@@ -233,31 +284,40 @@ type Dataset struct {
 	Dataset uint32 `col:"dataset"` // from 1 in its process, never reused: one for each object
 	Class   string `col:"class"`   // qualified name
 	Length  int64  `col:"length"`  // samples; -1 unknown
+
+	Sizes  []int64 `col:"sizes"`  // items of the containers and arrays that hang on it, each number once
+	Counts string  `col:"counts"` // numbers in dictionaries that hang on it: header.rows=120, with commas between
 }
 
 // Attribute is a value that hangs on a dataset, a transform or a collate
-// function, at one moment. Of persistent workers: scalars and functions as each
-// pass begins, in their parent and in the workers (only those that have changed
-// since the row before, of the same process); in the parent also containers,
-// arrays and objects that have changed since the pass before, as far as that was
-// seen. Of runs of several ranks: scalars and containers of the dataset, once.
+// function, or that their code names, at one moment. Of persistent workers: as
+// each pass begins, in their parent and in the workers (only those that have
+// changed since the row before, of the same process). Of runs of several ranks:
+// scalars and containers of the dataset, once. Of map-style datasets: what
+// changes between two passes, whoever makes them.
 type Attribute struct {
 	Head
 	Loader uint32 `col:"loader"` // as in BatchFetch
 	Pass   uint32 `col:"pass"`   // as in BatchFetch
 	Worker int32  `col:"worker"` // number in its pass; -1 the main process
 	// iter (the parent, as a pass begins), fetch (a worker, before its first fetch of the pass), rank (the parent, at the
-	// first pass of a run of several ranks)
-	When      string `col:"when"`
-	Dataset   uint32 `col:"dataset"`   // at rank: Dataset.Dataset; else 0
-	Path      string `col:"path"`      // as the program names it: dataset.epoch
-	Class     string `col:"class"`     // of the value; "" (iter, fetch): there is no such scalar or function any more
-	Value     string `col:"value"`     // of a scalar, as repr gives it, of a function, its qualified name, at most 64 bytes; "" neither
-	Items     int64  `col:"items"`     // of a container: items, or bytes of an array (iter: elements); else 0
-	Whole     bool   `col:"whole"`     // the digests are of all items; else of some, spread evenly
-	Ordered   []byte `col:"ordered"`   // BLAKE2b-128 of the items in their order; empty: not taken
+	// first pass of a run of several ranks); of the parent, from the second pass on: missed (it was not compared, or not all
+	// of it: value says why, or nothing where it is too large or cannot be looked into), shared (all processes see it
+	// change; value: changed, "" it cannot be told); at the first pass of an IterableDataset: held x
+	When    string `col:"when"`
+	Dataset uint32 `col:"dataset"` // at rank and begin: Dataset.Dataset; else 0
+	Path    string `col:"path"`    // as the program names it: dataset.epoch
+	Class   string `col:"class"`   // of the value; "" (iter, fetch): there is no such attribute any more
+	// of a scalar and of short lists and arrays of numbers, as repr gives it; of a function, its qualified name; of another
+	// object, its class (iter, fetch); at most 64 bytes; "" it is something else
+	Value string `col:"value"`
+	Items int64  `col:"items"` // of a container: items, or bytes of an array (iter: elements); else 0
+	Whole bool   `col:"whole"` // the digests are of all items; else of some, spread evenly
+	// BLAKE2b-128 of the items in their order (iter, fetch: of some, and of what they hold); empty: not taken (iter: it has
+	// changed where the workers do not look)
+	Ordered   []byte `col:"ordered"`
 	Unordered []byte `col:"unordered"` // of the items in a canonical order: equal for permutations; empty: not taken
-	Read      string `col:"read"`      // the code that fetches names the attribute: yes, no; "" not known
+	Read      string `col:"read"`      // the code that fetches reads it of this object: yes, no; "" not known, or not asked
 	File      string `col:"file"`      // the line that assigns it, if there is exactly one; else ""
 	Line      int32  `col:"line"`      // in File
 }
@@ -278,12 +338,22 @@ type Digest struct {
 	// of each sample: 1 all of its content went into Contents, 2 chunks of it, +4 there is next to nothing in it (all
 	// bytes equal), +8 Metas is of strings too, +16 Metas is of integers only, +32 some of it could not be read and is
 	// left out, +64 it is the sample before it in the fetch, of the index before, but for some rows at the beginning of an
-	// array and others at its end: windows of one series (looked for in the first 32 samples of a worker and pass)
+	// array and others at its end: windows of one series (looked for in the first 32 samples of a worker and pass), +128
+	// it has less than 1 KiB: it may be no more than the name of what the collate function reads
 	Kinds    []byte `col:"kinds"`
 	Contents []byte `col:"contents"` // of each sample: BLAKE2b-128
 	// of each sample: BLAKE2b-128 of its strings and integers alone, which augmentation leaves as they are; zeros: it has
 	// none
 	Metas []byte `col:"metas"`
+	// of each sample what became of it in the batch, its row, where the sample is short and the collate function the
+	// program's own; else empty. 0: it is not to be seen in the batch, else as Kinds
+	RowKinds []byte `col:"row_kinds"`
+	Rows     []byte `col:"rows"`        // BLAKE2b-128 of that row, large arrays by pieces
+	Names    string `col:"names"`       // with the first of a pass: what the parts are called, with commas between; "" they differ, or are not told
+	Counts   []byte `col:"part_counts"` // of each sample how many parts of it have digests of their own: its first 12 leaves, if it has several
+	// of each part 8 bytes of BLAKE2b, but for the lowest 3 bits of the first: +1 of pieces of it; 0 an array or a list of
+	// numbers, 2 an integer, 4 a text, 6 another single value
+	Parts []byte `col:"parts"`
 }
 
 // Leftover is samples of an IterableDataset that a worker had taken when it
@@ -319,6 +389,9 @@ type Optimizer struct {
 	Head
 	Optimizer uint32 `col:"optimizer"` // from 1 in its process, never reused
 	Class     string `col:"class"`     // qualified name
+	Params    int64  `col:"params"`    // tensors that it is over
+	Trains    string `col:"trains"`    // parameters of modules are among them: yes, no; "" of an older trace
+	Batches   int64  `col:"batches"`   // that had been delivered in its process when it was made
 }
 
 // Exception is what a fetch, a collate function or next() raised.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/dptrace/dptrace/analyze/evidence/batches"
+	"github.com/dptrace/dptrace/analyze/evidence/values"
 )
 
 // Repeat is a pass in the order of an earlier one.
@@ -12,13 +13,54 @@ type Repeat struct {
 	Samples      int  // that were compared
 	All          bool // both to their ends; else only the samples that both loops took
 	Shuffled     bool // the order looks like a shuffled one
+	Origins      bool // the same samples of the datasets inside of Subset and ConcatDataset
 }
 
-// SameData reports whether both passes are over one dataset object. A DataLoader
-// that is made anew for each pass may be over other data each time.
-func (r Repeat) SameData() bool {
+// enough samples of two passes that are the same, or all others: an index stands
+// for one sample in both, or for two.
+const enough = 8
+
+// SameData reports whether both passes are known to be over the same data: over one
+// dataset object, over the same samples of one inside of two Subsets, or over
+// contents that are equal wherever they were compared. A DataLoader that is made
+// anew for each pass may be over other data each time.
+func (r Repeat) SameData(contents *values.Contents) bool {
 	a, b := r.First.Object, r.Again.Object
-	return a == b || a.DatasetID != 0 && a.DatasetID == b.DatasetID
+	if a == b || r.Origins || a.DatasetID != 0 && a.DatasetID == b.DatasetID {
+		return true
+	}
+	same, other := r.contents(contents)
+	return same >= enough && other == 0
+}
+
+// OtherData reports whether what is at an index was another sample in each of the
+// two passes, wherever that was compared.
+func (r Repeat) OtherData(contents *values.Contents) bool {
+	same, other := r.contents(contents)
+	return same == 0 && other >= enough
+}
+
+func (r Repeat) contents(c *values.Contents) (same, other int) {
+	twice, changed := values.CompareByIndex(c.Samples(r.First.Pass), c.Samples(r.Again.Pass))
+	return len(twice), len(changed)
+}
+
+// InARow reports whether the passes of a training go through one order a few times,
+// one after another, and then through another one: sweeps that may be meant to be
+// in pairs. One order in all passes is not such, nor one that comes again later.
+func InARow(training []*Pass, repeats []Repeat) bool {
+	if len(repeats) == 0 || len(repeats) == len(training)-1 {
+		return false
+	}
+	for _, r := range repeats {
+		i := slices.Index(training, r.Again)
+		if before := training[i-1]; before != r.First && !slices.ContainsFunc(repeats, func(o Repeat) bool {
+			return o.Again == before && o.First == r.First
+		}) {
+			return false
+		}
+	}
+	return true
 }
 
 // Repeats are the passes of one training that go through the data as an earlier
@@ -82,5 +124,5 @@ func compare(p, q *Pass) (r Repeat, same bool) {
 		}
 		all = p.Delivered == q.Delivered && p.All == q.All
 	}
-	return Repeat{First: p, Again: q, Samples: a.Samples, All: all, Shuffled: a.Shuffled()}, a.Equal(b)
+	return Repeat{First: p, Again: q, Samples: a.Samples, All: all, Shuffled: a.Shuffled(), Origins: a.SameOrigins(b)}, a.Equal(b)
 }

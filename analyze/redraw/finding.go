@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dptrace/dptrace/analyze/effects"
 	"github.com/dptrace/dptrace/analyze/evidence/draws"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/reseed"
@@ -16,8 +17,8 @@ import (
 
 // Wording is what a rule says in its own words.
 type Wording struct {
-	Title, Cost, NotABugIf string
-	Why                    []string // further evidence: what made the numbers equal
+	Title, Cost string
+	Why         []string // further evidence: what made the numbers equal
 }
 
 // Report is everything that one finding is made from.
@@ -25,6 +26,7 @@ type Report struct {
 	Scope   reseed.Scope
 	Loader  *timeline.Loader // on its first rank
 	Streams *draws.Streams
+	Effects *effects.Effects
 	Hits    []*Hit // the surest first; not empty
 }
 
@@ -33,7 +35,7 @@ const described = 4
 
 // Finding writes the finding.
 func (r *Report) Finding(w Wording) finding.Finding {
-	f := finding.Finding{Certainty: Best(r.Hits), Title: w.Title, Cost: w.Cost, Fix: r.fix(), NotABugIf: w.NotABugIf}
+	f := finding.Finding{Certainty: Best(r.Hits), Title: w.Title, Cost: w.Cost, Fix: r.fix(), Facts: &facts{r.Hits, r.Effects}}
 	for i, h := range r.Hits {
 		if i == described && len(r.Hits) > described+1 {
 			text := fmt.Sprintf("%d more generators: %s", len(r.Hits)-i, words.List(names(r.Hits[i:])))
@@ -46,6 +48,19 @@ func (r *Report) Finding(w Wording) finding.Finding {
 		f.Evidence = append(f.Evidence, finding.Evidence{Text: why})
 	}
 	return f
+}
+
+// Apart is some hits as the findings that they make: those of one certainty are
+// one.
+func Apart(hits []*Hit) (all [][]*Hit) {
+	for _, h := range hits { // the surest first
+		if n := len(all); n > 0 && all[n-1][0].Certainty == h.Certainty {
+			all[n-1] = append(all[n-1], h)
+		} else {
+			all = append(all, []*Hit{h})
+		}
+	}
+	return all
 }
 
 func names(hits []*Hit) []string {

@@ -6,9 +6,11 @@ package redraw
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 
+	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/effects"
+	"github.com/dptrace/dptrace/analyze/evidence/contents"
 	"github.com/dptrace/dptrace/analyze/evidence/draws"
 	"github.com/dptrace/dptrace/analyze/finding"
 )
@@ -54,89 +56,115 @@ func Pairs(drawn []*draws.Draws, judge Judge) (pairs []*Pair) {
 type Hit struct {
 	Slot      *draws.Slot
 	Certainty finding.Certainty
-	Pairs     []*Pair        // the surest
+	Pairs     []*Pair        // the surest; of these the ones without an excuse, if there are any
 	Compared  []*draws.Draws // of this generator
 }
 
 // Comparison compares draws of one loader that must differ, and keeps those that
 // do not.
 type Comparison struct {
+	Case    *detect.Case
 	Judge   Judge
+	Effects *effects.Effects
+	Excuses []Excuse
 	Streams int // how many were compared with one of another party
 	Parties int // how many drew from one generator, at most
 
-	hits     map[Key]*Hit
-	compared map[Key][]*draws.Draws
+	slots map[draws.Key]*slot
 }
 
-// Key is what makes two draws comparable: one generator, as the program names
-// it. Equal streams in different generators are never a finding.
-type Key struct{ Path, Kind string }
+// slot is what is known of one generator.
+type slot struct {
+	hit      *Hit
+	compared []*draws.Draws // data draws
+	parties  int            // that drew data from it, at most, of those that were compared
+	none     bool           // there are overlaps, and nothing depends on what is drawn
+}
 
-// KeyOf the generator of d.
-func KeyOf(d *draws.Draws) Key { return Key{d.Slot.Path, d.Slot.Kind} }
+// Compare begins a comparison of a loader's draws.
+func Compare(c *detect.Case, judge Judge, excuses []Excuse) *Comparison {
+	looked := effects.Look(detect.Of(c, draws.Source), detect.Of(c, contents.Source), c.Loaders)
+	return &Comparison{Case: c, Judge: judge, Effects: looked, Excuses: excuses, slots: map[draws.Key]*slot{}}
+}
 
 // Among compares some draws, generator by generator. party is whose a draw is:
 // that of a worker, a pass, a rank. Draws in a few fetches only (retries, a cache)
-// are compared with each other, for no more than a note.
+// are compared too: among themselves for no more than a note.
 func (c *Comparison) Among(drawn []*draws.Draws, party func(*draws.Draws) any) {
-	if c.hits == nil {
-		c.hits, c.compared = map[Key]*Hit{}, map[Key][]*draws.Draws{}
-	}
 	for key, list := range byKey(drawn) {
+		s := c.slots[key]
+		if s == nil {
+			s = &slot{}
+			c.slots[key] = s
+		}
 		var data, rare []*draws.Draws
 		parties := map[any]bool{}
 		for _, d := range list {
-			if d.Data() {
+			switch {
+			case d.Data():
 				data = append(data, d)
 				parties[party(d)] = true
-			} else {
+			case d.Drew > 0 && d.Reseeded == 0:
 				rare = append(rare, d)
 			}
+		}
+		s.compared = append(s.compared, data...)
+		pairs := Pairs(slices.Concat(data, rare), c.judge)
+		if s.none = s.none || len(pairs) > 0 && c.Effects.None(key); s.none {
+			continue
 		}
 		if c.Parties = max(c.Parties, len(parties)); len(parties) > 1 {
 			c.Streams += len(data)
 		}
-		c.compared[key] = append(c.compared[key], data...)
-		for _, p := range append(Pairs(data, c.Judge), Pairs(rare, c.judgeRare)...) {
-			if c.hits[key] == nil {
-				c.hits[key] = &Hit{Slot: p.First.Slot}
+		s.parties = max(s.parties, len(parties))
+		for _, p := range pairs {
+			if s.hit == nil {
+				s.hit = &Hit{Slot: p.First.Slot}
 			}
-			c.hits[key].Pairs = append(c.hits[key].Pairs, p)
+			s.hit.Pairs = append(s.hit.Pairs, p)
 		}
 	}
 }
 
 // byKey sorts draws by generator.
-func byKey(drawn []*draws.Draws) map[Key][]*draws.Draws {
-	m := map[Key][]*draws.Draws{}
+func byKey(drawn []*draws.Draws) map[draws.Key][]*draws.Draws {
+	m := map[draws.Key][]*draws.Draws{}
 	for _, d := range drawn {
-		m[KeyOf(d)] = append(m[KeyOf(d)], d)
+		m[d.Slot.Key()] = append(m[d.Slot.Key()], d)
 	}
 	return m
 }
 
-func (c *Comparison) judgeRare(a, b *draws.Draws) finding.Certainty {
-	if a.Drew == 0 || b.Drew == 0 || a.Reseeded > 0 || b.Reseeded > 0 {
-		return 0
+// judge draws of which none may be rare.
+func (c *Comparison) judge(a, b *draws.Draws) finding.Certainty {
+	if certainty := c.Judge(a, b); a.Data() || b.Data() {
+		return certainty
 	}
 	return min(c.Judge(a, b), finding.Note)
 }
 
 // Hits is the generators whose numbers were drawn twice, the surest first.
 func (c *Comparison) Hits() []*Hit {
-	for key, h := range c.hits {
+	var hits []*Hit
+	for _, s := range c.slots {
+		h := s.hit
+		if h == nil {
+			continue
+		}
 		for _, p := range h.Pairs {
 			h.Certainty = max(h.Certainty, p.Certainty)
 		}
 		h.Pairs = slices.DeleteFunc(h.Pairs, func(p *Pair) bool { return p.Certainty < h.Certainty })
-		if h.Compared = c.compared[key]; len(h.Compared) == 0 { // only rare draws
+		if h.Compared = s.compared; len(h.Compared) == 0 { // only rare draws
 			h.Compared = h.drawn()
 		}
+		c.weigh(h)
+		hits = append(hits, h)
 	}
-	return slices.SortedFunc(maps.Values(c.hits), func(a, b *Hit) int {
+	slices.SortFunc(hits, func(a, b *Hit) int {
 		return cmp.Or(-cmp.Compare(a.Certainty, b.Certainty), cmp.Compare(a.Slot.Path, b.Slot.Path), cmp.Compare(a.Slot.Kind, b.Slot.Kind))
 	})
+	return hits
 }
 
 // drawn is the draws of the hit's pairs, each once, by pass.
@@ -154,11 +182,11 @@ func (h *Hit) drawn() []*draws.Draws {
 }
 
 // Best is the surest of the hits.
-func Best(hits []*Hit) finding.Certainty {
-	if len(hits) == 0 {
-		return 0
+func Best(hits []*Hit) (best finding.Certainty) {
+	for _, h := range hits {
+		best = max(best, h.Certainty)
 	}
-	return hits[0].Certainty
+	return best
 }
 
 // Reason is what a loader's line says where draws could be compared.

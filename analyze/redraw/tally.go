@@ -48,5 +48,12 @@ func (t Tally) Variety() string {
 	return fmt.Sprintf("%s%s distinct of %s%s", least, words.Number(t.Distinct), least, words.Number(t.Drawn))
 }
 
+// FirstTime says how many numbers the first pair of a hit has in common, and when
+// they were drawn.
+func FirstTime(h *Hit) string {
+	p := h.Pairs[0]
+	return fmt.Sprintf("%s in pass %d", Outputs(h.Slot, p.Words), p.Second.Worker.Pass.Number)
+}
+
 // Outputs is 32-bit words of a generator as a number of its raw outputs.
 func Outputs(of *draws.Slot, drawn int64) string { return words.Number(drawn / rng.Width(of.Kind)) }

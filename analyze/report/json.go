@@ -23,6 +23,7 @@ type document struct {
 	Schema   string            `json:"schema"`
 	Trace    string            `json:"trace"` // folders, joined by blanks
 	Run      run               `json:"run"`
+	Loaders  []loader          `json:"loaders"`
 	Findings []finding.Finding `json:"findings"`
 	Checks   []finding.Check   `json:"checks"`
 	Lost     []loss            `json:"lost"`
@@ -41,6 +42,13 @@ type run struct {
 
 	Tier        string `json:"tier"`         // hook, kernel; of several parts joined by commas; "" not known
 	TierRefused string `json:"tier_refused"` // why it is not kernel; "" it is, or was not tried
+}
+
+// loader is one on all its ranks, as findings and checks name it.
+type loader struct {
+	finding.Loader
+	Workers int `json:"workers"`
+	Passes  int `json:"passes"` // of its first rank
 }
 
 type loss struct {
@@ -94,6 +102,7 @@ func JSON(w io.Writer, r *analyze.Result, _ Options) error {
 			Tier:        r.Tier.Name,
 			TierRefused: r.Tier.Refused,
 		},
+		Loaders:  []loader{},
 		Findings: list(r.Findings),
 		Checks:   list(r.Checks),
 		Lost:     []loss{},
@@ -101,6 +110,11 @@ func JSON(w io.Writer, r *analyze.Result, _ Options) error {
 
 		Processes: processes{Seen: r.Processes.Seen, Kinds: map[string]int{}, KernelOnly: r.Processes.KernelOnly},
 		Unhooked:  []unhooked{},
+	}
+	for _, ranks := range r.Timeline.ByLoader() {
+		l := ranks[0]
+		at := finding.Loader{ID: l.ID, At: l.At(), Role: string(ranks.Role())}
+		d.Loaders = append(d.Loaders, loader{at, int(max(l.First().NumWorkers, 0)), len(l.Passes)})
 	}
 	for _, l := range r.Lost {
 		d.Lost = append(d.Lost, loss(l))

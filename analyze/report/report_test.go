@@ -129,13 +129,13 @@ func TestJSONKeys(t *testing.T) {
 	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"schema", "trace", "run", "findings", "checks", "lost", "overhead", "processes", "unhooked"} {
+	for _, key := range []string{"schema", "trace", "run", "loaders", "findings", "checks", "lost", "overhead", "processes", "unhooked"} {
 		if got[key] == nil {
 			t.Errorf("no key %q", key)
 		}
 	}
-	if len(got) != 9 {
-		t.Errorf("%d keys, want 9: the schema is a promise", len(got))
+	if len(got) != 10 {
+		t.Errorf("%d keys, want 10: the schema is a promise", len(got))
 	}
 }
 

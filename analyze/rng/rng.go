@@ -21,6 +21,7 @@ const (
 	KindPhilox    = "philox"
 	KindSFC64     = "sfc64"
 	KindCV2       = "cv2"
+	KindSobol     = "sobol"
 )
 
 // Width is the size of the raw outputs of a kind in 32-bit words: 1 or 2.

@@ -213,6 +213,9 @@ func TestDamagedStates(t *testing.T) {
 		if _, err := DecodeCV2(raw); err == nil {
 			t.Errorf("cv2 of %d bytes", n)
 		}
+		if _, err := DecodeSobol(raw); err == nil {
+			t.Errorf("sobol of %d bytes", n)
+		}
 	}
 	raw := bytes.Repeat([]byte{0xff}, 2500)
 	m, err := DecodeMT19937(raw)

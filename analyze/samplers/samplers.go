@@ -84,19 +84,27 @@ func Deals(l *traces.Loader) (deals, exact bool) {
 // loader's dataset.
 func AsksForAll(l *traces.Loader) bool { return table[l.Sampler].all }
 
-// Batches is how many torch's own samplers deal out in one pass; 0 not known.
-func Batches(l *traces.Loader) int {
-	size := int64(l.BatchSize)
+// Samples is how many torch's own samplers deal out in one pass, in batches of one
+// size; 0 not known.
+func Samples(l *traces.Loader) int {
 	outer, inner, two := strings.Cut(l.Samplers, " > ")
 	samples := table[inner].samples
-	if l.Iterable || size <= 0 || !two || outer != torchBatches || samples == nil {
+	if l.Iterable || l.BatchSize <= 0 || !two || outer != torchBatches || samples == nil {
 		return 0
 	}
-	n := max(samples(l), 0)
-	if n%size > 0 && !l.DropLast {
-		return int(n/size) + 1
+	return int(max(samples(l), 0))
+}
+
+// Batches is how many they make of these; 0 none, or not known.
+func Batches(l *traces.Loader) int {
+	n, size := Samples(l), int(l.BatchSize)
+	if n == 0 {
+		return 0
 	}
-	return int(n / size)
+	if n%size > 0 && !l.DropLast {
+		return n/size + 1
+	}
+	return n / size
 }
 
 // PlainBatches reports whether torch's or torchdata's batch sampler makes the

@@ -98,31 +98,20 @@ func (pr *procRows) build(part *traces.Part, n uint32) *Process {
 
 // loaders makes the loaders and passes of one process.
 func (t *Timeline) loaders(pr *procRows, p *Process) {
-	objects := map[uint32]*traces.Loader{}
-	for i := range pr.loaders {
-		objects[pr.loaders[i].Loader] = &pr.loaders[i]
-	}
-	passes := map[uint32][]*passRows{}
-	for _, ps := range pr.passes {
-		if ps.key.loader != 0 { // 0: a worker's own count
-			passes[ps.key.loader] = append(passes[ps.key.loader], ps)
-		}
-	}
-	for _, n := range slices.Sorted(maps.Keys(passes)) {
-		object := objects[n]
-		if object == nil { // its row is lost
-			object = &traces.Loader{Head: traces.Head{Proc: p.Proc}, Loader: n, Length: -1, BatchSize: -1, NumWorkers: -1,
-				Iterable: true} // the kind with more excuses
-		}
-		l := p.loader(object)
-		l.Lost = l.Lost || objects[n] == nil
-		mine := passes[n]
-		slices.SortStableFunc(mine, func(a, b *passRows) int { return cmp.Compare(a.key.pass, b.key.pass) })
-		for _, ps := range mine {
+	for _, o := range madeIn(pr, p) {
+		l := p.loader(o)
+		l.Lost = l.Lost || o.lost
+		for _, ps := range o.passes {
 			l.Passes = append(l.Passes, ps.build(l, len(l.Passes)))
 		}
 	}
-	assignRoles(p)
+	if pr.loop.watched() {
+		for _, l := range p.Loaders {
+			l.settleRoles()
+		}
+	} else {
+		assignRoles(p)
+	}
 	blind := !p.Part.Sealed || t.Incomplete(p, "batch_next", "batch_put")
 	for _, l := range p.Loaders {
 		markAbandoned(l)
@@ -130,41 +119,6 @@ func (t *Timeline) loaders(pr *procRows, p *Process) {
 			pass.Blind = blind
 		}
 	}
-}
-
-// loader finds the loader that an object belongs to: one made at the same place
-// before, if that was no longer in use when this one was made. Otherwise they
-// are two, and never compared: two sides of a pair, folds, teacher and student.
-func (p *Process) loader(object *traces.Loader) *Loader {
-	for _, l := range p.Loaders {
-		if identityOf(l.First()) == identityOf(object) && object.File != "" && l.idleSince() <= object.TsNS {
-			l.Objects = append(l.Objects, *object)
-			return l
-		}
-	}
-	l := &Loader{Process: p, Objects: []traces.Loader{*object}}
-	p.Loaders = append(p.Loaders, l)
-	return l
-}
-
-// idleSince is the end of the loader's last pass so far.
-func (l *Loader) idleSince() int64 {
-	var end int64
-	for _, p := range l.Passes {
-		end = max(end, p.End)
-	}
-	return end
-}
-
-// identity of a loader within its rank.
-type identity struct {
-	file, stack, dataset string
-	line                 int32
-	length               int64
-}
-
-func identityOf(l *traces.Loader) identity {
-	return identity{l.File, l.Stack, l.DatasetClass, l.Line, l.Length}
 }
 
 func (ps *passRows) build(l *Loader, number int) *Pass {
@@ -186,10 +140,31 @@ func (ps *passRows) build(l *Loader, number int) *Pass {
 		p.Exhausted = true
 	}
 	p.Open = ps.next.open
+	if ps.watched {
+		p.uses, p.Optimizers, p.Role = &ps.uses, nil, ps.uses.role()
+		if p.Role == Train {
+			p.Optimizers = ps.uses.optimizers
+		}
+	}
 	return p
 }
 
-// assignRoles of the passes and loaders of one process.
+// settleRoles of the passes of a loader that say it of themselves, and its own.
+func (l *Loader) settleRoles() {
+	l.Role = Unknown
+	for _, pass := range l.Passes {
+		if pass.Role == Train || l.Role == Unknown {
+			l.Role = pass.Role
+		}
+	}
+	for _, pass := range l.Passes {
+		if l.Role == Eval && pass.uses.doubtful { // the loader has evaluations of its own
+			pass.Role = Eval
+		}
+	}
+}
+
+// assignRoles of the passes and loaders of one process that was not watched.
 func assignRoles(p *Process) {
 	most := 0
 	for _, l := range p.Loaders {

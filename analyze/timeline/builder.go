@@ -48,6 +48,7 @@ type procRows struct {
 	windows map[windowKey]*windowCount
 	steps   uint64     // as of the last next()
 	last    *nextStats // of the pass that delivered last
+	loop    loop
 }
 
 type passKey struct{ loader, pass uint32 }
@@ -67,6 +68,8 @@ type passRows struct {
 	key        passKey
 	begin, end *traces.Pass
 	next       nextStats
+	uses       uses
+	watched    bool
 	given      map[int32][]Given // the last batches that each worker was asked for, unless all came back
 }
 

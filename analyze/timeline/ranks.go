@@ -48,9 +48,9 @@ func (t *Timeline) number() {
 	next := 1
 	used := map[*Process]map[int]bool{}
 	for _, l := range all {
-		exact := identityOf(l.First())
+		exact := identityOf(l)
 		loose := exact
-		loose.length = -2
+		loose.length, loose.role = -2, ""
 		at := place{exact, nth(l.Process, exact)}
 		loosely := place{loose, nth(l.Process, loose)}
 		if used[l.Process] == nil {

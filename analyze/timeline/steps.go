@@ -19,6 +19,8 @@ type nextStats struct {
 	// loader of the process.
 	between, own uint64
 	optimizers   []uint32
+	followed     bitset  // deliveries that own steps followed
+	times        moments // of those
 	begin, end   int64
 	open         int64 // see Pass.Open
 	// waited is the time in next() of all deliveries but the first, upto the end
@@ -37,10 +39,19 @@ func (p *Pass) Wait() (waited, total time.Duration) {
 }
 
 func (pr *procRows) next(r *traces.BatchNext) {
-	s := &pr.pass(r.Loader, r.Pass).next
-	if pr.last != nil && r.Steps > pr.steps {
-		pr.last.own += r.Steps - pr.steps
+	if l := pr.last; l != nil && r.Steps > pr.steps {
+		l.own += r.Steps - pr.steps
+		l.followed.add(l.delivered - 1)
+		l.times.set(l.delivered-1, r.CallNS)
 	}
+	if r.Status == "exit" {
+		pr.steps, pr.last = r.Steps, nil
+		pr.loop.next(nil, r)
+		return
+	}
+	ps := pr.pass(r.Loader, r.Pass)
+	pr.loop.next(ps, r)
+	s := &ps.next
 	if s.calls > 0 && r.Steps > s.steps {
 		s.between += r.Steps - s.steps
 		if !slices.Contains(s.optimizers, r.Optimizer) {

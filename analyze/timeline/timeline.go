@@ -63,7 +63,8 @@ type Process struct {
 func (p *Process) Hooked() bool { return p != nil && p.Hook != "off" && p.Hook != "none" }
 
 // Loader is one DataLoader as its program knows it: objects that are made anew
-// at the same place, one after another, are one loader.
+// at the same place, one after another, to hand out the same dataset in the same
+// way, are one loader.
 type Loader struct {
 	ID              int // from 1; the same loader on several ranks has one
 	Process         *Process
@@ -72,6 +73,10 @@ type Loader struct {
 	Role            Role
 	WorkerProcesses []*WorkerProcess // its worker processes, in the order of their starts
 	Lost            bool             // the row that says how it was made: what Objects has is no more than a guess
+
+	made  *object            // the first of Objects
+	given map[uint32]*object // the last of them that hands out each dataset
+	until int                // the last object of the process that hands out one of those
 }
 
 // Rank of the loader's process; -1 unknown.
@@ -106,9 +111,12 @@ func Place(cwd, file string, line int32) string {
 // Role is what a loader or a pass is for.
 type Role string
 
+// What is said of them is of passes that are watched. Of others a pass trains if
+// an optimizer stepped between two deliveries, and evaluates if gradients were
+// off at next(), or if it has no step while another loader of the process has.
 const (
-	Train   Role = "train"   // an optimizer stepped between two deliveries
-	Eval    Role = "eval"    // gradients off, or no step here while another loader of the process has steps
+	Train   Role = "train"   // steps train on its deliveries
+	Eval    Role = "eval"    // its deliveries are used with grad mode off or in evaluation mode, and no step trains on them
 	Unknown Role = "unknown" // neither
 )
 
@@ -135,6 +143,7 @@ type Pass struct {
 	Workers    []*WorkerPass // of a loader without workers: the main process, number -1
 
 	stats *nextStats
+	uses  *uses // nil: not watched
 }
 
 // WorkerPass is the share of one worker in one pass.
@@ -156,10 +165,19 @@ func (t *Timeline) ExitCodeOf(part *traces.Part) int { return t.codes[part] }
 func (t *Timeline) Kernel(part *traces.Part) bool { return t.tiers[part] == "kernel" }
 
 // SameTraining reports whether two passes belong to one training: they share an
-// optimizer, or none ever stepped in their process.
+// optimizer, and nothing was loaded into it or its model between them; or none
+// ever stepped in their process.
 func (p *Pass) SameTraining(q *Pass) bool {
 	if !p.Loader.Process.Stepped && !q.Loader.Process.Stepped {
 		return true
+	}
+	if a, b := p.uses, q.uses; a != nil && b != nil && p != q {
+		if q.Begin < p.Begin {
+			a, b = b, a
+		}
+		if a.last != b.first {
+			return false
+		}
 	}
 	for _, a := range p.Optimizers {
 		for _, b := range q.Optimizers {

@@ -22,5 +22,8 @@ func OneIn(halved uint, what string) string {
 const (
 	BatchesDiffer = "the dataset hands out batches (batch_size=None), and none of them came again: the samples in them may be put " +
 		"together anew each time"
-	ContentsDiffer = "the fetches draw random numbers: the contents of a sample may differ each time that it is read"
+	OnePassOfContents = "in one pass nothing shows whether the content of a sample would come again, or is drawn anew each time: " +
+		"let the recording go on to a second one"
+	ContentsNeverAgain = "no content came again in another pass: it may be drawn anew each time"
+	ContentsDiffer     = "the fetches draw random numbers: the contents of a sample may differ each time that it is read"
 )

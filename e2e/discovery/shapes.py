@@ -13,6 +13,7 @@ GENERATORS = [  # (expression, how it is drawn from: 8 numbers)
     ("numpy.random.RandomState({seed})", "{g}.uniform(size=8)"),
     ("random.Random({seed})", "numpy.array([{g}.random() for _ in range(8)])"),
     ("torch.Generator().manual_seed({seed})", "torch.rand(8, generator={g}).numpy()"),
+    ("torch.quasirandom.SobolEngine(8, scramble=True, seed={seed})", "{g}.draw(1)[0].numpy()"),
 ]
 
 # Callables that draw: {g} is the generator's expression, draw(x) draws from the expression x, {n} its name.
@@ -36,6 +37,40 @@ LEAVES = {
     "global": "{n} = {g}\ndef {c}(x):\n    return x + {d:{n}}\ndef make():\n    return {c}",
     "bound method": "class {c}:\n    def __init__(self):\n        self.{n} = {g}\n    def {o}(self, x):\n        return x + {d:self.{n}}\n"
                     "def make():\n    return {c}().{o}",
+    "mangled slot of a base class": "class {b}:\n    __slots__ = ('__{n}',)\n    def __init__(self):\n        self.__{n} = {g}\n    @property\n"
+                                    "    def {o}(self):\n        return self.__{n}\nclass {c}({b}):\n    __slots__ = ()\n    def __call__(self, x):\n"
+                                    "        return x + {d:self.{o}}\nmake = {c}",
+    "slots of a dataclass": "@dataclasses.dataclass\nclass {c}:\n    __slots__ = ('{n}',)\n    {n}: object\n    def __call__(self, x):\n"
+                            "        return x + {d:self.{n}}\ndef make():\n    return {c}({g})",
+    "cached factory": "@functools.lru_cache(maxsize=None)\ndef {n}():\n    return {g}\n{n}()\ndef {c}(x):\n    return x + {d:{n}()}\n"
+                      "def make():\n    return {c}",
+    "factory cached in the worker": "@functools.lru_cache(maxsize=4)\ndef {n}(key):\n    return {g}\ndef {c}(x):\n    return x + {d:{n}(1)}\n"
+                                    "def make():\n    return {c}",
+    "namespace": "{o} = types.SimpleNamespace({b}=types.SimpleNamespace({n}={g}))\ndef {c}(x):\n    return x + {d:{o}.{b}.{n}}\ndef make():\n"
+                 "    return {c}",
+    "member of an enumeration": "class {b}(enum.Enum):\n    {n} = {g}\ndef {c}(x):\n    return x + {d:{b}.{n}.value}\ndef make():\n    return {c}",
+    "context variable": "{n} = contextvars.ContextVar('{o}')\n{n}.set({g})\ndef {c}(x):\n    return x + {d:{n}.get()}\ndef make():\n    return {c}",
+    "thread-local": "{o} = threading.local()\n{o}.{n} = {g}\ndef {c}(x):\n    return x + {d:{o}.{n}}\ndef make():\n    return {c}",
+    "thread-local of the worker": "{o} = threading.local()\ndef {c}(x):\n    if not hasattr({o}, '{n}'):\n        {o}.{n} = {g}\n"
+                                  "    return x + {d:{o}.{n}}\ndef make():\n    return {c}",
+    "array of objects": "class {c}:\n    def __init__(self):\n        self.{n} = numpy.array([{g}, None], dtype=object)\n    def __call__(self, x):\n"
+                        "        return x + {d:self.{n}[0]}\nmake = {c}",
+    "key": "class {c}:\n    def __init__(self):\n        self.{n} = {{{g}: 1.0}}\n    def __call__(self, x):\n        for {o} in self.{n}:\n"
+           "            return x + {d:{o}}\nmake = {c}",
+    "set": "class {c}:\n    def __init__(self):\n        self.{n} = {{{g}}}\n    def __call__(self, x):\n        for {o} in self.{n}:\n"
+           "            return x + {d:{o}}\nmake = {c}",
+    "mapping proxy": "class {c}:\n    def __init__(self):\n        self.{o} = types.MappingProxyType(dict({n}={g}))\n    def __call__(self, x):\n"
+                     "        return x + {d:self.{o}['{n}']}\nmake = {c}",
+    "deep": "class {c}:\n    def __init__(self):\n        self.{o} = [dict(a=([collections.deque([dict({n}=({g},))])],))]\n    def __call__(self, x):\n"
+            "        return x + {d:self.{o}[0]['a'][0][0][0]['{n}'][0]}\nmake = {c}",
+    "iterator": "class {c}:\n    def __init__(self):\n        self.{n} = itertools.cycle([{g}])\n    def __call__(self, x):\n"
+                "        {o} = next(self.{n})\n        return x + {d:{o}}\nmake = {c}",
+    # Nothing in the code names these: only the search of the whole process finds them.
+    "named by a text": "{o} = dict({n}=[{g}])\ndef {c}(x):\n    return x + {d:globals()['{o}']['{n}'][0]}\ndef make():\n    return {c}",
+    "in another package": "sys.modules['{o}'] = types.ModuleType('{o}')\nsys.modules['{o}'].{n} = {g}\ndef {c}(x):\n"
+                          "    return x + {d:sys.modules['{o}'].{n}}\ndef make():\n    return {c}",
+    "registry": "class {b}:\n    def __init__(self, r):\n        self.{n} = r\n{o} = {{}}\n{o}[('a', 1)] = {b}({g})\ndef {c}(x):\n"
+                "    return x + {d:globals()['{o}'][('a', 1)].{n}}\ndef make():\n    return {c}",
 }
 
 # Callables around a callable f.
@@ -48,6 +83,13 @@ LAYERS = {
     "closure": "def {c}({n}):\n    def {o}(x):\n        return {n}(x)\n    return {o}",
     "lambda": "def {c}({n}):\n    return lambda x: {n}(x)",
     "partial": "def {o}({n}, x):\n    return {n}(x)\ndef {c}(f):\n    return functools.partial({o}, f)",
+    "method": "class {b}:\n    def __init__(self, f):\n        self.{n} = f\n    def {o}(self, x):\n        return self.{n}(x)\n"
+              "def {c}(f):\n    return {b}(f).{o}",
+    "namespace": "class {c}:\n    def __init__(self, f):\n        self.{n} = types.SimpleNamespace({o}=f)\n    def __call__(self, x):\n"
+                 "        return self.{n}.{o}(x)",
+    "array of objects": "class {c}:\n    def __init__(self, f):\n        self.{n} = numpy.empty(1, dtype=object)\n        self.{n}[0] = f\n"
+                        "    def __call__(self, x):\n        return self.{n}[0](x)",
+    "cached": "def {c}(f):\n    @functools.lru_cache(maxsize=None)\n    def {o}():\n        return f\n    return lambda x: {o}()(x)",
 }
 
 DATASET = """class {c}(torch.utils.data.Dataset):
@@ -70,7 +112,8 @@ class {b}:
         return torch.stack([torch.from_numpy(self.{n}(s.numpy())).float() for s in samples])"""
 
 OUTER = ["{d}", "{d}", "Subset({d}, list(range(32)))", "ConcatDataset([{d}])", "Subset(ConcatDataset([Subset({d}, range(32))]), range(32))"]
-IMPORTS = "import functools\nimport random\n\nimport numpy\nimport numpy.random\nimport torch\nimport torch.utils.data\n\n\n"
+IMPORTS = "".join("import %s\n" % m for m in "collections contextvars dataclasses enum functools itertools random sys threading types".split()) \
+    + "\nimport numpy\nimport numpy.random\nimport torch\nimport torch.utils.data\n\n\n"
 
 
 class Words:
@@ -114,7 +157,7 @@ def shape(draw, words, package, number):
     for _ in range(draw.randint(0, 4)):
         layer = draw.choice(sorted(LAYERS))
         cls = words().title()
-        code.append(fill(LAYERS[layer], generator, seed, n=words(), o=words(), c=cls))
+        code.append(fill(LAYERS[layer], generator, seed, n=words(), o=words(), c=cls, b=words().title()))
         kinds.append(layer)
         expression = "%s(%s)" % (cls, expression)
     collate = draw.random() < 0.2

@@ -5,6 +5,10 @@
 #   expect: wrong-len proven
 # e2e keys
 #   expect: wrong-len proven
+# e2e shelves
+#   expect: wrong-len proven IndexError 64, 65, 66
+# e2e weathered
+#   expect: wrong-len likely begins again at index 64 the same text
 # e2e counted
 #   check: wrong-len clean
 import sys
@@ -13,18 +17,24 @@ import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset
 
 ROWS = torch.rand(64, 5, generator=torch.Generator().manual_seed(9))
-MANIFEST = {"wraps": 100, "keys": 66, "stream": 90, "counted": 64}
+MANIFEST = {"wraps": 100, "keys": 66, "stream": 90, "counted": 64, "shelves": 67, "weathered": 100}
 
 
 class Tablets(Dataset):
     def __init__(self, way):
-        self.n, self.way = MANIFEST[way], way
+        self.manifest, self.way = {"tablets": MANIFEST[way], "kiln": 3}, way
+        self.shelf = list(ROWS)
         self.by_name = {n: row for n, row in enumerate(ROWS)}
 
     def __len__(self):
-        return self.n
+        return self.manifest["tablets"]
 
     def __getitem__(self, i):
+        if self.way == "shelves":  # lists have no more to say than that it is out of range
+            return {"signs": self.shelf[i], "sum": self.shelf[i].sum()}
+        if self.way == "weathered":  # each time another way
+            row = ROWS[i % len(ROWS)]
+            return {"signs": row + 0.1 * torch.randn(5), "sum": row.sum() + 0.1 * torch.randn(()), "name": "tablet %d" % (i % len(ROWS) * 7)}
         row = self.by_name[i] if self.way == "keys" else ROWS[i % len(ROWS)]
         return {"signs": row, "sum": row.sum()}
 
@@ -49,7 +59,7 @@ def main():
     model = torch.nn.Linear(5, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     schedule = torch.optim.lr_scheduler.StepLR(optimizer, len(loader), gamma=0.5)
-    for epoch in range(2):
+    for epoch in range(12 if way == "shelves" else 2):
         try:
             for batch in loader:
                 optimizer.zero_grad()
@@ -57,7 +67,7 @@ def main():
                 loss.backward()
                 optimizer.step()
                 schedule.step()
-        except KeyError as error:
+        except (IndexError, KeyError) as error:
             print("epoch", epoch, "ends with a", type(error).__name__)
         print("epoch", epoch, "rate %.5f" % schedule.get_last_lr()[0])
 

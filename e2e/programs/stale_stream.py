@@ -3,7 +3,7 @@
 #   expect: stale-worker-state proven dataset.epoch
 #   fix: printed
 # e2e list
-#   check: stale-worker-state cannot-tell
+#   expect: stale-worker-state proven dataset.hard (list of 96 items)
 import random
 import sys
 

@@ -14,7 +14,7 @@ var (
 	fetchPayload  = payloadOf("fetch", traces.BatchFetch{})
 	nextPayload   = payloadOf("next", traces.BatchNext{}, "status")
 	statePayload  = payloadOf("state", traces.RngState{}, "when", "id_length")
-	digestPayload = payloadOf("digest", traces.Digest{}, "n", "indexed")
+	digestPayload = payloadOf("digest", traces.Digest{}, "n", "indexed", "rowed", "names_length")
 
 	putN          = at(putPayload.Layout, "n", 'i')
 	nextStatus    = at(nextPayload.Layout, "status", 'I')
@@ -22,11 +22,14 @@ var (
 	stateIDLength = at(statePayload.Layout, "id_length", 'H')
 	digestN       = at(digestPayload.Layout, "n", 'H')
 	digestIndexed = at(digestPayload.Layout, "indexed", 'H')
+	digestRowed   = at(digestPayload.Layout, "rowed", 'H')
+	digestNames   = at(digestPayload.Layout, "names_length", 'H')
 )
 
 const (
 	maxKeys    = 256
 	digestSize = 16
+	partSize   = 8
 )
 
 // decode turns a record into the row of its table, nil for a type that it does
@@ -88,6 +91,8 @@ func blank(kind uint16, h traces.Head) any {
 		return &traces.SetEpoch{Head: h, Epoch: -1}
 	case typeAct:
 		return &traces.Act{Head: h}
+	case typeSearch:
+		return &traces.RngSearch{Head: h, Worker: -1}
 	}
 	return nil
 }
@@ -136,12 +141,30 @@ func decodeDigest(b []byte, h traces.Head) (any, bool) {
 	if row.Positions, rest, ok = numbers(rest, int64(n)); ok && u16(b, digestIndexed) == 1 {
 		row.Indices, rest, ok = numbers(rest, int64(n))
 	}
-	if !ok || len(rest) != n*(1+2*digestSize) {
+	var rowed int
+	if u16(b, digestRowed) == 1 {
+		rowed = n
+	}
+	var names []byte
+	for _, c := range []struct {
+		to   *[]byte
+		size int
+	}{{&row.Kinds, n}, {&row.Contents, n * digestSize}, {&row.Metas, n * digestSize}, {&row.RowKinds, rowed}, {&row.Rows, rowed * digestSize},
+		{&names, int(u16(b, digestNames))}, {&row.Counts, n}} {
+		if !ok || len(rest) < c.size {
+			return nil, false
+		}
+		// The buffer is used again for the next records.
+		*c.to, rest = slices.Clone(rest[:c.size]), rest[c.size:]
+	}
+	row.Names = string(names)
+	parts := 0
+	for _, n := range row.Counts {
+		parts += int(n)
+	}
+	if row.Parts = slices.Clone(rest); len(rest) != parts*partSize {
 		return nil, false
 	}
-	// The buffer is used again for the next records.
-	row.Kinds, rest = slices.Clone(rest[:n]), rest[n:]
-	row.Contents, row.Metas = slices.Clone(rest[:n*digestSize]), slices.Clone(rest[n*digestSize:])
 	return &row, true
 }
 
@@ -157,8 +180,13 @@ func decodeNext(b []byte, h traces.Head) (any, bool) {
 		return nil, false
 	}
 	status := u32(b, nextStatus)
-	row.Grad = status&layouts.Grad != 0
-	status &^= layouts.Grad
+	for _, added := range []struct {
+		name   string
+		column *bool
+	}{{"grad", &row.Grad}, {"grad_off", &row.GradOff}, {"evaluating", &row.Evaluating}, {"alone", &row.Alone}, {"watched", &row.Watched}} {
+		*added.column = status&layouts.Added[added.name] != 0
+		status &^= layouts.Added[added.name]
+	}
 	if status >= uint32(len(layouts.Statuses)) {
 		return nil, false
 	}

@@ -16,7 +16,7 @@ func TestTypes(t *testing.T) {
 		typeFetch: "fetch", typeNext: "next", typeSlot: "slot", typeState: "state", typeOptimizer: "optimizer",
 		typeException: "exception", typeDist: "dist", typeErrors: "errors", typeExtent: "extent", typePrivate: "private",
 		typeDataset: "dataset", typeAttribute: "attribute", typeDigest: "digest", typeLeftover: "leftover", typeOpened: "opened",
-		typeSetEpoch: "set_epoch", typeAct: "act",
+		typeSetEpoch: "set_epoch", typeAct: "act", typeSearch: "search",
 	}
 	if !slices.Equal(names, layouts.Types) {
 		t.Errorf("the hook has\n%q, not\n%q", layouts.Types, names)
@@ -35,7 +35,7 @@ func TestFieldsAreColumns(t *testing.T) {
 		"fetch":  {typeFetch, nil, ""},
 		"next":   {typeNext, values{"status": 2}, ""},
 		"state":  {typeState, values{"when": 6, "id_length": 2}, "id, raw"},
-		"digest": {typeDigest, values{"n": 0, "indexed": 0}, ""},
+		"digest": {typeDigest, values{"n": 0, "indexed": 0, "rowed": 0, "names_length": 0}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			of := values{}

@@ -30,6 +30,7 @@ const (
 	typeOpened
 	typeSetEpoch
 	typeAct
+	typeSearch
 )
 
 // The fixed part of a record.

@@ -57,6 +57,14 @@ func fixed(record string, of values) []byte {
 	return b
 }
 
+// added is all bits that are added to a status.
+func added() (bits int64) {
+	for _, bit := range layouts.Added {
+		bits |= int64(bit)
+	}
+	return bits
+}
+
 // The records of shim/PROTOCOL.md and the rows that they become.
 func TestTake(t *testing.T) {
 	python := filepath.Join(t.TempDir(), "data.py")
@@ -85,12 +93,14 @@ func TestTake(t *testing.T) {
 				"samples": 10}),
 			[]any{&traces.BatchFetch{Head: h, Pass: 2, Worker: 1, Batch: 4, Fetch: 5, WaitNS: 6, FetchNS: 7, CollateNS: 8, PutNS: 9, Samples: 10}}},
 		{"next with gradients", typeNext,
-			fixed("next", values{"loader": 1, "pass": 2, "batch": 3, "worker": -2, "status": 1 + int64(layouts.Grad), "call_ns": 6, "arrived_ns": 7,
-				"steps": 8, "optimizer": 9}),
+			fixed("next", values{"loader": 1, "pass": 2, "batch": 3, "worker": -2, "status": 1 + int64(layouts.Added["grad"]), "call_ns": 6, "arrived_ns": 7,
+				"steps": 8, "optimizer": 9, "backwards": 10, "grads_from": 11, "grads_to": 12, "restarts": 13, "rows": -1}),
 			[]any{&traces.BatchNext{Head: h, Loader: 1, Pass: 2, Batch: 3, Worker: -2, Status: "ok", CallNS: 6, ArrivedNS: 7, Steps: 8, Optimizer: 9,
-				Grad: true}}},
+				Grad: true, Backwards: 10, GradsFrom: 11, GradsTo: 12, Restarts: 13, Rows: -1}}},
+		{"next with all bits", typeNext, fixed("next", values{"status": 3 + added()}),
+			[]any{&traces.BatchNext{Head: h, Status: "exit", Grad: true, GradOff: true, Evaluating: true, Alone: true, Watched: true}}},
 		{"next of an unknown status", typeNext,
-			fixed("next", values{"loader": 1, "pass": 2, "batch": 3, "worker": -2, "status": 3, "call_ns": 6, "arrived_ns": 7, "steps": 8,
+			fixed("next", values{"loader": 1, "pass": 2, "batch": 3, "worker": -2, "status": 4, "call_ns": 6, "arrived_ns": 7, "steps": 8,
 				"optimizer": 9}), nil},
 		{"state", typeState,
 			append(fixed("state", values{"slot": 1, "pass": 2, "worker": 3, "fetch": 4, "when": 3, "id_length": 4, "pos": 624, "dur_ns": 8}),
@@ -124,21 +134,32 @@ func TestTake(t *testing.T) {
 			[]any{&traces.Private{Head: h, Pass: 1, Worker: 2, Fetch: 64, When: "window", Parent: 99, Present: 4096, Private: 8192, DurNS: 7}}},
 		{"digests of a stream", typeDigest,
 			append(slices.Concat(fixed("digest", values{"pass": 2, "worker": 1, "batch": 7, "fetch": 3, "n": 2}), pack(int64(32), int64(40))),
-				"\x01\x2aAAAAAAAAAAAAAAAABBBBBBBBBBBBBBBBaaaaaaaaaaaaaaaabbbbbbbbbbbbbbbb"...),
+				"\x01\x2aAAAAAAAAAAAAAAAABBBBBBBBBBBBBBBBaaaaaaaaaaaaaaaabbbbbbbbbbbbbbbb\x00\x01ppppPPPP"...),
 			[]any{&traces.Digest{Head: h, Pass: 2, Worker: 1, Batch: 7, Fetch: 3, Positions: []int64{32, 40}, Kinds: []byte{1, 42},
-				Contents: []byte("AAAAAAAAAAAAAAAABBBBBBBBBBBBBBBB"), Metas: []byte("aaaaaaaaaaaaaaaabbbbbbbbbbbbbbbb")}}},
+				Contents: []byte("AAAAAAAAAAAAAAAABBBBBBBBBBBBBBBB"), Metas: []byte("aaaaaaaaaaaaaaaabbbbbbbbbbbbbbbb"),
+				Counts: []byte{0, 1}, Parts: []byte("ppppPPPP"), RowKinds: []byte{}, Rows: []byte{}}}},
+		{"digest with a row and names", typeDigest,
+			append(slices.Concat(fixed("digest", values{"pass": 2, "worker": 1, "batch": 7, "fetch": 3, "n": 1, "rowed": 1, "names_length": 4}),
+				pack(int64(32))), "\x01AAAAAAAAAAAAAAAAaaaaaaaaaaaaaaaa\x09rrrrrrrrrrrrrrrrx,id\x02ppppPPPPqqqqQQQQ"...),
+			[]any{&traces.Digest{Head: h, Pass: 2, Worker: 1, Batch: 7, Fetch: 3, Positions: []int64{32}, Kinds: []byte{1}, RowKinds: []byte{9},
+				Contents: []byte("AAAAAAAAAAAAAAAA"), Metas: []byte("aaaaaaaaaaaaaaaa"), Rows: []byte("rrrrrrrrrrrrrrrr"), Names: "x,id",
+				Counts: []byte{2}, Parts: []byte("ppppPPPPqqqqQQQQ")}}},
+		{"digest without its parts", typeDigest,
+			append(slices.Concat(fixed("digest", values{"pass": 2, "worker": 1, "batch": 7, "fetch": 3, "n": 1}), pack(int64(32))),
+				"\x01AAAAAAAAAAAAAAAAaaaaaaaaaaaaaaaa\x01pppp"...), nil},
 		{"digest by index", typeDigest,
 			append(slices.Concat(fixed("digest", values{"loader": 4, "pass": 2, "worker": -1, "batch": 7, "fetch": 7, "n": 1, "indexed": 1}),
-				pack(int64(32), int64(-1))), "\x11AAAAAAAAAAAAAAAAaaaaaaaaaaaaaaaa"...),
+				pack(int64(32), int64(-1))), "\x11AAAAAAAAAAAAAAAAaaaaaaaaaaaaaaaa\x00"...),
 			[]any{&traces.Digest{Head: h, Loader: 4, Pass: 2, Worker: -1, Batch: 7, Fetch: 7, Positions: []int64{32}, Indices: []int64{-1},
 				Kinds:    []byte{17},
-				Contents: []byte("AAAAAAAAAAAAAAAA"), Metas: []byte("aaaaaaaaaaaaaaaa")}}},
+				Contents: []byte("AAAAAAAAAAAAAAAA"), Metas: []byte("aaaaaaaaaaaaaaaa"), Counts: []byte{0}, Parts: []byte{}, RowKinds: []byte{},
+				Rows: []byte{}}}},
 		{"digest without its metas", typeDigest,
 			append(slices.Concat(fixed("digest", values{"pass": 2, "worker": 1, "batch": 7, "fetch": 3, "n": 1}), pack(int64(32))),
 				"\x01AAAAAAAAAAAAAAAA"...), nil},
 		{"digest with more than it says", typeDigest,
 			append(slices.Concat(fixed("digest", values{"pass": 2, "worker": 1, "batch": 7, "fetch": 3, "n": 1}), pack(int64(32))),
-				"\x01AAAAAAAAAAAAAAAAaaaaaaaaaaaaaaaa-"...), nil},
+				"\x01AAAAAAAAAAAAAAAAaaaaaaaaaaaaaaaa\x00-"...), nil},
 		{"digests that claim more than they have", typeDigest,
 			slices.Concat(fixed("digest", values{"pass": 2, "worker": 1, "batch": 7, "fetch": 3, "n": 65535, "indexed": 1}), pack(int64(32))), nil},
 		{"digest cut short", typeDigest, pack(uint32(0), uint32(2)), nil},
@@ -164,7 +185,7 @@ func TestTake(t *testing.T) {
 				t.Errorf("rows (-want +got):\n%s", diff)
 			}
 			var bad uint64
-			if tc.want == nil && tc.kind <= typeSetEpoch {
+			if tc.want == nil && tc.kind <= typeSearch {
 				bad = 1
 			}
 			if s.bad != bad {

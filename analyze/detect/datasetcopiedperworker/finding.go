@@ -18,7 +18,7 @@ func (p *pickled) finding(certainty finding.Certainty) finding.Finding {
 		Evidence:  slices.Concat(p.counted(), p.started(), p.held()),
 		Cost:      p.cost(),
 		Fix:       p.fix(),
-		NotABugIf: "each worker has to have its own copy, to change it.",
+		Facts:     p,
 	}
 }
 

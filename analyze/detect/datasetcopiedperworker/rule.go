@@ -22,14 +22,25 @@ var Rule = detect.Rule{
 	ID:      "dataset-copied-per-worker",
 	Title:   "The dataset is pickled into every worker",
 	Sources: []collect.Any{memory.StartSource, memory.LimitSource, memory.LookSource},
-	Judge:   judge,
+	Excuses: []detect.Excuse{{
+		Text: "most of this time goes into code of the program's own that pickling calls (__getstate__, __reduce__), or waits in it.",
+		Excluded: func(_ *detect.Case, f *finding.Finding) bool {
+			p := f.Facts.(*pickled)
+			return p.worst.limit.Share() >= significantShare || p.long().copying() >= p.long().pickle/2
+		},
+	}},
+	Judge: judge,
 }
 
 // What the workers of one pass must be sent to be worth a word: RULES, "small
-// datasets (< 1 % of memory and < 1 s)".
+// datasets (< 1 % of memory and < 1 s)". Time that the program's own __getstate__
+// takes, or waits, is not copying: a byte takes perByte at most, which is six
+// times what lists of small dictionaries were measured to take.
 const (
 	significantShare = 0.01        // of the memory limit
-	significantTime  = time.Second // of pickling, for all workers of a pass
+	significantTime  = time.Second // of copying, for all workers of a pass
+	significantBytes = 4 << 20     // for all of them: less is no dataset, however little memory there is
+	perByte          = 100 * time.Nanosecond
 )
 
 func judge(c *detect.Case) detect.Verdict {
@@ -52,6 +63,9 @@ func judge(c *detect.Case) detect.Verdict {
 	case p.worst.limit.Bytes == 0:
 		return detect.CannotTell(words.Bytes(p.worst.bytes) + " were pickled, but how much memory there is is not in the trace")
 	}
+	if own := p.long(); own != nil && own.copying() < own.pickle/2 {
+		return detect.Clean(p.amount(" in ") + ", most of which is no copying: code of the program's own that pickling calls")
+	}
 	return detect.Clean(p.amount(" in "))
 }
 
@@ -68,6 +82,8 @@ type round struct {
 	starts  []memory.Start
 	bytes   int64
 	pickle  time.Duration // of the rank that took longest
+	cpu     time.Duration // of it
+	copied  int64         // bytes in this time
 	first   time.Duration
 	workers int
 	limit   memory.Limit // Load: bytes; Bytes 0: no limit is known
@@ -100,24 +116,46 @@ func (r *round) weigh(limits *memory.Limits) {
 		}
 		loads[s.Pass.Loader] += s.Bytes
 		r.bytes += s.Bytes
-		r.pickle, r.first = max(r.pickle, s.Pickle), max(r.first, s.First)
+		if s.Pickle > r.pickle {
+			r.pickle, r.cpu, r.copied = s.Pickle, s.CPU, s.Bytes
+		}
+		r.first = max(r.first, s.First)
 		r.workers += s.Workers
 	}
 	r.limit, _ = limits.Tightest(loads, r.starts[0].Pass.End)
 }
 
-// certainty that it is too much; 0: it is not worth a note.
+// copying is how much of the time of pickling went into copying at most.
+func (r *round) copying() time.Duration {
+	return min(r.cpu, time.Duration(r.copied)*perByte)
+}
+
+// long is the round that was pickled longest, if that is worth a word; or nil.
+func (p *pickled) long() *round {
+	var longest *round
+	for i := range p.rounds {
+		if r := &p.rounds[i]; r.pickle >= significantTime && (longest == nil || r.copying() > longest.copying()) {
+			longest = r
+		}
+	}
+	return longest
+}
+
+// certainty that it is too much; 0: it is not worth a note. Time counts where
+// there was something to copy.
 func (p *pickled) certainty() finding.Certainty {
-	long := slices.ContainsFunc(p.rounds, func(r round) bool { return r.pickle >= significantTime })
+	long := p.long()
 	switch {
-	case p.worst == nil:
+	case p.worst == nil || p.worst.bytes < significantBytes:
 		return 0
-	case p.worst.limit.Share() >= significantShare, long && !p.once():
+	case p.worst.limit.Share() >= significantShare:
 		return finding.Proven
-	case long: // persistent workers pay for it once in their life
+	case long == nil || long.copying() < significantTime/4:
+		return 0
+	case p.once(): // persistent workers pay for it once in their life
 		return finding.Note
 	}
-	return 0
+	return finding.Proven
 }
 
 // once reports whether the workers stay from pass to pass.

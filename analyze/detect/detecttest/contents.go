@@ -16,6 +16,8 @@ type What struct {
 	Chunks  bool   // only chunks of it were read
 	Part    bool   // some of it could not be
 	Follows bool   // a window of a series, some steps after the one before
+	Row     string // that it has become in the batch; "": it was not looked for
+	Parts   []string
 }
 
 // Digest is the row about some samples.
@@ -39,6 +41,14 @@ func Digest(row traces.Digest, indices []int64, what func(index int64) What) tra
 		if w.Label != "" {
 			kind += 16
 			meta = sum(w.Label)
+		}
+		if w.Row != "" {
+			kind |= 128
+			row.RowKinds, row.Rows = append(row.RowKinds, 1), append(row.Rows, sum(w.Row)...)
+		}
+		row.Counts = append(row.Counts, byte(len(w.Parts)))
+		for _, part := range w.Parts {
+			row.Parts = append(row.Parts, append([]byte{4}, sum(part)[:7]...)...)
 		}
 		row.Positions = append(row.Positions, int64(i))
 		row.Indices = append(row.Indices, index)
@@ -75,6 +85,10 @@ type Keeper struct {
 	Sees     func(pass, worker int) string    // a worker; nil: as it was when it was started; "" it does not have it
 	Contains func(pass int, index int64) What // nil: nothing was digested
 	Renews   func(pass int) bool              // a list of the training process is another than before
+	Digest   bool                             // the value is a list of which there is a digest
+	Others   []traces.Attribute               // rows of the training process, as the second pass begins
+	Keys     bool                             // the sampler asks for more than indices
+	Unknown  bool                             // no optimizer steps, gradients are on
 }
 
 // Keep plays it.
@@ -127,6 +141,9 @@ func (p *Process) Keep(k Keeper) {
 			}
 		}
 		row.Path, row.Class, row.Value, row.Read = k.Path, "builtins."+class, value, k.Read
+		if k.Digest {
+			row.Value, row.Items, row.Ordered = "", 9, []byte(value)
+		}
 		if !k.Nowhere {
 			row.File, row.Line = "/home/me/proj/data.py", 12
 		}
@@ -140,6 +157,12 @@ func (p *Process) Keep(k Keeper) {
 		r.Add(p.Proc, traces.Pass{Loader: n, Pass: uint32(pass), Phase: "begin", BaseSeed: 7, SamplerEpoch: -1})
 		if !k.Fresh && k.Workers > 0 {
 			attribute(p.Proc, traces.Attribute{Loader: n, Pass: uint32(pass), Worker: -1, When: "iter"}, told, now)
+		}
+		if pass == 1 {
+			for _, row := range k.Others {
+				row.Loader, row.Pass, row.Worker = n, uint32(pass), -1
+				r.Add(p.Proc, row)
+			}
 		}
 		if k.Renews != nil && k.Renews(pass) {
 			r.Add(
@@ -214,7 +237,11 @@ func (k *Keeper) serve(p *Process, n uint32, pass int, local uint32, procs []*Pr
 			}
 			batch := b*len(procs) + i
 			indices := Ascending(8, 8*batch, 1)
-			r.Add(p.Proc, traces.BatchPut{Loader: n, Pass: uint32(pass), Batch: uint32(batch), Worker: int32(i), Indices: indices})
+			put := traces.BatchPut{Loader: n, Pass: uint32(pass), Batch: uint32(batch), Worker: int32(i), Indices: indices}
+			if k.Keys {
+				put.Indices, put.Keys = nil, "tuple,tuple"
+			}
+			r.Add(p.Proc, put)
 			if k.Contains != nil {
 				r.Add(
 					w.Proc,
@@ -231,7 +258,7 @@ func (k *Keeper) serve(p *Process, n uint32, pass int, local uint32, procs []*Pr
 			}
 			next(batch, i, "ok")
 			delivered++
-			if !k.Eval {
+			if !k.Eval && !k.Unknown {
 				p.steps++
 			}
 		}

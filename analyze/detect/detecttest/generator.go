@@ -61,6 +61,20 @@ func SFC(seed uint64) *Gen {
 // CV2 is OpenCV's generator; -1: never seeded.
 func CV2(seed int64) *Gen { return &Gen{rng.KindCV2, "cv2", &rng.CV2{Seed: seed}} }
 
+// Sobol is a quasi-random engine; each seed is another sequence.
+func Sobol(seed uint64) *Gen {
+	s := &rng.Sobol{}
+	binary.LittleEndian.PutUint64(s.Sequence[:], seed)
+	return &Gen{rng.KindSobol, "torch.quasirandom.SobolEngine", s}
+}
+
+// Jump is what fast_forward does to a quasi-random engine.
+func (g *Gen) Jump(n int) {
+	s := g.g.(*rng.Sobol)
+	s.Jumps++
+	s.Drawn += uint64(n)
+}
+
 // Draw n 32-bit words; the 64-bit generators give whole outputs and, for an
 // odd n, half of one.
 func (g *Gen) Draw(n int) {
@@ -71,6 +85,8 @@ func (g *Gen) Draw(n int) {
 		}
 	case *rng.CV2:
 		t.Bytes += uint64(4 * n)
+	case *rng.Sobol:
+		t.Drawn += uint64(n)
 	case interface {
 		Uint64() uint64
 		Uint32() uint32
@@ -101,6 +117,9 @@ func (g *Gen) Copy() *Gen {
 		v := *t
 		c.g = &v
 	case *rng.CV2:
+		v := *t
+		c.g = &v
+	case *rng.Sobol:
 		v := *t
 		c.g = &v
 	}

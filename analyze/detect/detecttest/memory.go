@@ -45,10 +45,11 @@ type Crew struct {
 	Cut     bool // no last counts
 	Unclear bool // where copies are is found out at the end
 
-	Pickled  int64 // bytes for each worker
-	PickleNS int64
-	FirstNS  int64 // until the first batch
-	Eval     bool  // no optimizer steps, and gradients are off
+	Pickled     int64 // bytes for each worker
+	PickleNS    int64
+	PickleCPUNS int64 // of it, as the hook counts it; 0: an older one
+	FirstNS     int64 // until the first batch
+	Eval        bool  // no optimizer steps, and gradients are off
 }
 
 const firstBlock = 40000 // of the containers; the rest of the heap lies lower
@@ -149,6 +150,7 @@ func (c *Crew) start(p *Process, loader, pass uint32) (procs []*Process) {
 				Phase:        "begin",
 				PickledBytes: c.Pickled,
 				PickleNS:     c.PickleNS,
+				PickleCPUNS:  c.PickleCPUNS,
 			},
 		)
 		r.W.Append(traces.Worker{Head: r.head(w.Proc), Worker: int32(i), Pid: pid, Phase: "ready", Seed: int64(i)})

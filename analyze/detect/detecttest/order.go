@@ -10,6 +10,7 @@ import (
 type Walk struct {
 	Sampler      string // "" is torch's RandomSampler
 	BatchSampler string // "" is torch's BatchSampler
+	Shuffle      string // of a distributed sampler: yes, no
 	Iterable     bool
 	Keys         bool // instead of indices
 	Batch        int  // samples of a batch; 0 is 8
@@ -80,6 +81,7 @@ func (p *Process) Walk(w Walk) {
 					BatchSampler: w.BatchSampler,
 					SamplerEpoch: w.epoch(pass),
 					Generator:    w.Generator,
+					Shuffle:      w.Shuffle,
 					File:         "/home/me/proj/train.py",
 					Line:         88,
 					DatasetID:    w.Dataset,

@@ -1,6 +1,7 @@
 package detecttest
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -137,6 +138,8 @@ type Loader struct {
 	Loop func(pass, window int, g []*Gen)
 	// Found hides generators, by number in Slots, until the first fetch is over.
 	Found []int
+	// Contains is a sample; nil: what was drawn for its batch is in it.
+	Contains func(pass int, index int64) What
 	// Indices of a batch; nil: those of a shard of its own for each rank.
 	Indices func(pass, batch int) []int64
 }
@@ -287,14 +290,7 @@ func (o *Opened) put(pass, batch, worker int) {
 	if o.Iterable {
 		return
 	}
-	var indices []int64
-	if o.Indices != nil {
-		indices = o.Indices(pass, batch)
-	} else {
-		for i := range 8 {
-			indices = append(indices, int64(8*batch+i)*int64(max(o.p.World, 1))+int64(max(o.p.Rank, 0)))
-		}
-	}
+	indices := o.indices(pass, batch)
 	o.p.Run.W.Append(
 		traces.BatchPut{
 			Head:    o.p.Run.head(o.p.Proc),
@@ -325,14 +321,32 @@ func (o *Opened) begin(w *worker, pass, number int) {
 	}
 }
 
+// indices of a batch: where nothing else is said, other ones in each pass.
+func (o *Opened) indices(pass, batch int) (indices []int64) {
+	if o.Indices != nil {
+		return o.Indices(pass, batch)
+	}
+	all := 8 * o.Batches * max(o.Workers, 1)
+	for i := range 8 {
+		n := int64((8*batch + i + 5*pass) % all)
+		indices = append(indices, n*int64(max(o.p.World, 1))+int64(max(o.p.Rank, 0)))
+	}
+	return indices
+}
+
 func (o *Opened) fetch(w *worker, pass, number, window, batch int) {
 	if number < 0 {
 		for i := range o.Slots {
 			o.changed(w, i, pass, number, window, "before")
 		}
 	}
+	before := states(w.gens)
 	if o.Fetch != nil {
 		o.Fetch(pass, number, window, w.gens)
+	}
+	drawn := ""
+	if after := states(w.gens); after != before {
+		drawn = after
 	}
 	for i := range o.Slots {
 		if w.last[i] == nil {
@@ -356,6 +370,25 @@ func (o *Opened) fetch(w *worker, pass, number, window, batch int) {
 			Samples: 8,
 		},
 	)
+	if !o.Iterable { // what was drawn is in the samples
+		row := traces.Digest{Head: r.head(w.proc.Proc), Loader: loader, Pass: local, Worker: int32(number), Batch: uint32(batch), Fetch: uint32(window)}
+		r.W.Append(Digest(row, o.indices(pass, batch), func(index int64) What {
+			if o.Contains != nil {
+				return o.Contains(pass, index)
+			}
+			return What{Content: fmt.Sprint(index, " ", drawn)}
+		}))
+	}
+}
+
+// states of some generators.
+func states(gens []*Gen) string {
+	var all []byte
+	for _, g := range gens {
+		_, _, raw := g.state()
+		all = append(all, raw...)
+	}
+	return string(all)
 }
 
 func (o *Opened) where(w *worker, pass, number int) (loader, local uint32) {

@@ -24,6 +24,7 @@ type Serve struct {
 	Batched     string // "no": batch_size=None
 	Total       int64  // of the sampler, all ranks
 	Stack       string // of DataLoader(...), innermost first
+	Collate     string
 }
 
 // Sample is one that is handed out.
@@ -47,6 +48,7 @@ type Server struct {
 const (
 	RandomSampler      = "torch.utils.data.sampler.BatchSampler > torch.utils.data.sampler.RandomSampler"
 	SequentialSampler  = "torch.utils.data.sampler.BatchSampler > torch.utils.data.sampler.SequentialSampler"
+	WeightedSampler    = "torch.utils.data.sampler.BatchSampler > torch.utils.data.sampler.WeightedRandomSampler"
 	DistributedSampler = "torch.utils.data.sampler.BatchSampler > torch.utils.data.distributed.DistributedSampler"
 )
 
@@ -90,6 +92,7 @@ func (p *Process) Serve(s Serve) *Server {
 			File:            "/home/me/proj/train.py",
 			Line:            s.Line,
 			Stack:           s.Stack,
+			Collate:         s.Collate,
 			StartMethod:     "fork",
 		},
 	)
@@ -98,7 +101,10 @@ func (p *Process) Serve(s Serve) *Server {
 
 // Pass hands out samples to the loop. What is fetched after a break is thrown
 // away.
-func (o *Server) Pass(how Pass, samples []Sample) {
+func (o *Server) Pass(how Pass, samples []Sample) { o.Within(how, samples, func(int) {}) }
+
+// Within is the same, with something that is done after each batch.
+func (o *Server) Within(how Pass, samples []Sample, after func(batch int)) {
 	r, proc := o.p.Run, o.p.Proc
 	o.begin()
 	for at := 0; at < len(samples); at += o.Batch {
@@ -115,6 +121,7 @@ func (o *Server) Pass(how Pass, samples []Sample) {
 		o.digest(proc, o.number, o.passes, -1, batch, at, some)
 		if how.Break == 0 || int(batch) < how.Break {
 			o.next(batch, "ok", how)
+			after(int(batch))
 		}
 	}
 	o.end(how, (len(samples)+o.Batch-1)/o.Batch)

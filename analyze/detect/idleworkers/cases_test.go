@@ -6,6 +6,7 @@ import (
 	"github.com/dptrace/dptrace/analyze"
 	. "github.com/dptrace/dptrace/analyze/detect/detecttest"
 	"github.com/dptrace/dptrace/analyze/detect/idleworkers"
+	"github.com/dptrace/dptrace/analyze/evidence/batches"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -20,12 +21,19 @@ type played struct {
 	killed     bool // the last worker
 	unseen     bool // the rows of worker 0 are missing
 	cut        bool
+	old        bool               // a hook that did not look at first fetches
+	did        batches.FirstFetch // of idle workers
+	holds      []traces.Attribute // memory that they share
 }
 
 func (p played) play(r *Run) {
 	main := r.Process(-1, 0)
 	r.Add(main.Proc, traces.Loader{Loader: 1, Length: -1, BatchSize: 4, DatasetClass: "__main__.Shards", Iterable: !p.mapped, NumWorkers: int32(len(p.shares[0])), InOrder: true,
 		Persistent: p.persistent, DropLast: p.dropLast, StartMethod: "fork", File: "/home/me/proj/train.py", Line: 88})
+	for _, row := range p.holds {
+		row.Loader, row.Worker, row.When = 1, -1, "held"
+		r.Add(main.Proc, row)
+	}
 	var procs []uint32
 	next := uint32(10)
 	var steps uint64
@@ -54,6 +62,16 @@ func (p played) play(r *Run) {
 				next++
 			}
 		}
+		for w, share := range shares {
+			did := batches.FirstFetch{CPU: 3_000_000, Written: 0}
+			if share == 0 {
+				did = p.did
+				did.CPU = max(did.CPU, 90_000)
+			}
+			if !p.old {
+				r.Add(procs[w], traces.Worker{Worker: int32(w), Pass: local, Phase: "first", CPUNS: did.CPU, Written: did.Written})
+			}
+		}
 		batch := uint32(0)
 		for w, share := range shares {
 			for range share {
@@ -77,6 +95,9 @@ func (p played) play(r *Run) {
 	}
 }
 
+// shared is memory that a stream holds.
+var shared = []traces.Attribute{{Path: "dataset.buffer", Class: "torch.Tensor"}}
+
 // cases: want is the certainty or the status, and words that must be in what is
 // said; those behind "not:" must not.
 var cases = []struct {
@@ -89,6 +110,15 @@ var cases = []struct {
 	{"persistent workers", played{shares: [][]int{{4, 0, 0}, {4, 0, 0}}, persistent: true}, "proven", []string{"Workers 1 and 2 deliver nothing", "num_workers=1"}},
 	{"another worker in each pass", played{shares: [][]int{{4, 4, 0}, {4, 0, 4}}}, "proven", nil},
 	{"less than a batch, dropped", played{shares: [][]int{{4, 4, 0}}, dropLast: true}, "proven", []string{"drop_last=True"}},
+
+	{"it looked about for long", played{shares: [][]int{{4, 4, 0}}, did: batches.FirstFetch{CPU: 40_000_000}}, "proven", []string{"took 40.0 ms of CPU time and wrote 0 bytes"}},
+	{"it said so on the console", played{shares: [][]int{{4, 4, 0}}, did: batches.FirstFetch{CPU: 200_000, Written: 31}}, "proven", nil},
+	{"memory that they share, and no time to fill it in", played{shares: [][]int{{400, 400, 0}}, holds: shared, did: batches.FirstFetch{CPU: 900_000}}, "proven", nil},
+	{"it fills memory that they share", played{shares: [][]int{{4, 4, 0}}, holds: shared, did: batches.FirstFetch{CPU: 900_000}}, "likely", []string{"works for the others"}},
+	{"it writes files or to a queue", played{shares: [][]int{{4, 4, 0}}, did: batches.FirstFetch{CPU: 900_000, Written: 4096}}, "likely", []string{"works for the others", "wrote 4,096 bytes"}},
+	{"it works for long on nobody knows what", played{shares: [][]int{{4, 4, 0}}, did: batches.FirstFetch{CPU: 900_000_000}}, "likely", nil},
+	{"what it wrote is not known", played{shares: [][]int{{4, 4, 0}}, did: batches.FirstFetch{CPU: 90_000, Written: -1}}, "likely", nil},
+	{"an older hook", played{shares: [][]int{{4, 4, 0}}, old: true}, "likely", nil},
 
 	{"in one of three passes", played{shares: [][]int{{4, 4, 4}, {4, 4, 4}, {4, 4, 0}}}, "note", nil},
 

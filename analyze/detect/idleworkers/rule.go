@@ -6,9 +6,11 @@ package idleworkers
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/evidence/attributes"
 	"github.com/dptrace/dptrace/analyze/evidence/batches"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
@@ -19,8 +21,15 @@ import (
 var Rule = detect.Rule{
 	ID:      "idle-workers",
 	Title:   "Some workers deliver nothing",
-	Sources: []collect.Any{batches.Delivered, batches.Fetched},
-	Judge:   judge,
+	Sources: []collect.Any{batches.Delivered, batches.Fetched, batches.First, attributes.HeldSource},
+	Excuses: []detect.Excuse{{
+		Text: "a worker that delivers nothing works for the others: it fills memory, a queue or files that they read.",
+		Excluded: func(_ *detect.Case, f *finding.Finding) bool {
+			s := f.Facts.(*shares)
+			return !slices.ContainsFunc(s.idle, func(p pass) bool { return !s.useless(p) })
+		},
+	}},
+	Judge: judge,
 }
 
 // busy is how many batches another worker must have delivered.
@@ -142,8 +151,63 @@ func (s *shares) finding(certainty finding.Certainty) finding.Finding {
 	f.Cost = fmt.Sprintf("%s load for %d; the idle ones are started, and hold their copy of the dataset, for nothing",
 		words.Count(len(first.busy), "worker"), len(first.Workers))
 	f.Fix = s.fix()
-	f.NotABugIf = "the other workers keep up with the training, and the idle ones are wanted for data that come later."
+	f.Facts = s
+	if line, ok := s.spent(); ok {
+		f.Evidence = append(f.Evidence, line)
+	}
 	return f
+}
+
+const (
+	perSample = 2 * time.Microsecond // of CPU time: nothing is made for another worker in less
+	lookAbout = 100 * time.Millisecond
+)
+
+// useless reports whether the idle workers of a pass cannot have worked for the
+// others: they wrote less than a byte for each sample that these delivered, and
+// there is no memory that they share, or no time that they filled it in.
+func (s *shares) useless(p pass) bool {
+	samples := 0
+	for _, w := range p.busy {
+		samples += s.fetched.Of(w).Samples
+	}
+	held, known := detect.Of(s.Case, attributes.HeldSource).Of(p.Loader, p.Object)
+	for _, f := range s.firsts(p) {
+		spent := time.Duration(f.CPU)
+		switch {
+		case spent == 0 || f.Written < 0 || f.Written >= int64(samples):
+			return false
+		case spent <= time.Duration(samples)*perSample:
+		case !known || len(held) > 0 || spent > lookAbout:
+			return false
+		}
+	}
+	return true
+}
+
+// firsts is what the idle workers of a pass did.
+func (s *shares) firsts(p pass) (all []*batches.FirstFetch) {
+	first := detect.Of(s.Case, batches.First)
+	for _, w := range p.Workers {
+		if slices.Contains(p.idle, w.Number) {
+			all = append(all, first.Of(w))
+		}
+	}
+	return all
+}
+
+// spent says what the idle workers did instead.
+func (s *shares) spent() (finding.Evidence, bool) {
+	p := s.idle[0]
+	var most batches.FirstFetch
+	for _, f := range s.firsts(p) {
+		if f.CPU == 0 || f.Written < 0 {
+			return finding.Evidence{}, false
+		}
+		most.CPU, most.Written = max(most.CPU, f.CPU), max(most.Written, f.Written)
+	}
+	return finding.Evidence{Text: fmt.Sprintf("Until it said in pass %d that it has nothing, an idle worker took %.1f ms of CPU time and wrote %s bytes.",
+		p.Number, float64(most.CPU)/1e6, words.Number(most.Written))}, true
 }
 
 func (s *shares) describe(p pass) finding.Evidence {

@@ -14,18 +14,22 @@ const (
 	random       = "torch.utils.data.sampler.RandomSampler"
 )
 
-// played is passes of a loader without workers.
+// played is passes of a loader without workers, over a model with a batch norm.
 type played struct {
 	loader  traces.Loader
 	asked   []int // samples that the sampler puts into each batch; nil: an IterableDataset
 	fetched []int // that the fetch brings; nil: those
+	rows    []int // of the batches as they are delivered; nil: those
 	passes  int
 	every   int          // batches for an optimizer step; 0: 1
 	skip    map[int]bool // batches that the loop passes over
+	flush   map[int]bool // batches that it passes over, with a step on the gradients of those before
 	end     string       // of the passes: exhausted where it says nothing
 	eval    bool
+	plain   bool   // no layer computes anything over the rows of a batch
 	raised  string // what ends the program in the last batch
-	none    bool   // some samples are None
+	old     bool   // recorded by a dptrace that did not watch the loop
+	killed  bool   // nothing is known of the end
 	lost    bool
 	cut     bool
 }
@@ -42,15 +46,40 @@ func collate(name string) traces.Loader {
 	return l
 }
 
+// loop is what the training loop has done since the last next().
+type loop struct {
+	row      traces.BatchNext
+	zeroed   uint64
+	watched  bool
+	backward uint64
+}
+
+// next is the row of a next(), or of the end.
+func (l *loop) next(r traces.BatchNext) traces.BatchNext {
+	r.Steps, r.Optimizer, r.Backwards, r.GradsFrom, r.GradsTo = l.row.Steps, 1, l.row.Backwards, l.row.GradsFrom, l.row.GradsTo
+	r.Alone, r.GradOff, r.Watched = l.row.Alone, l.row.GradOff, l.watched
+	l.row.GradsFrom, l.row.GradsTo, l.row.Alone, l.row.GradOff = 0, 0, false, false
+	return r
+}
+
+func (l *loop) step() {
+	l.row.Steps++
+	l.row.GradsFrom, l.row.GradsTo, l.zeroed = l.zeroed, l.row.Backwards, l.row.Backwards
+}
+
 func (p played) play(r *Run) {
 	main := r.Process(-1, 0)
 	l := p.loader
 	l.Loader, l.Length, l.DatasetClass, l.File, l.Line, l.Iterable = 1, -1, "__main__.Points", "/home/me/proj/train.py", 88, p.asked == nil
 	r.Add(main.Proc, l)
-	var steps uint64
+	did := &loop{watched: !p.old}
 	fetched := p.fetched
 	if fetched == nil {
 		fetched = p.asked
+	}
+	rows := p.rows
+	if rows == nil {
+		rows = fetched
 	}
 	for pass := range uint32(max(p.passes, 1)) {
 		r.Add(main.Proc, traces.Pass{Loader: 1, Pass: pass, Phase: "begin"})
@@ -59,34 +88,47 @@ func (p played) play(r *Run) {
 				r.Add(main.Proc, traces.BatchPut{Loader: 1, Pass: pass, Batch: uint32(b), Worker: -1, Indices: make([]int64, p.asked[b])})
 			}
 			r.Add(main.Proc, traces.BatchFetch{Loader: 1, Pass: pass, Worker: -1, Batch: uint32(b), Fetch: uint32(b), Samples: int32(n)},
-				traces.BatchNext{Loader: 1, Pass: pass, Batch: uint32(b), Worker: -1, Status: "ok", Steps: steps, Optimizer: 1, Grad: !p.eval})
-			if p.none {
-				r.Add(main.Proc, Digest(traces.Digest{Loader: 1, Pass: pass, Worker: -1, Batch: uint32(b), Fetch: uint32(b)}, Ascending(8, 8*b, 1), func(index int64) What {
-					return [...]What{Numbered(index), {}}[index%2]
-				}))
-			}
-			last := b == len(fetched)-1
-			if (b+1)%max(p.every, 1) == 0 && !p.skip[b] && !p.eval && !(last && p.raised != "") {
-				steps++
-			}
+				did.next(traces.BatchNext{Loader: 1, Pass: pass, Batch: uint32(b), Worker: -1, Status: "ok", Grad: !p.eval, Rows: int32(rows[b])}))
+			p.use(did, b, rows[b], b == len(fetched)-1)
 		}
 		if p.raised != "" {
 			r.Add(main.Proc, traces.Exception{Worker: -1, Stage: "exit", Type: "ValueError", Message: p.raised})
-			r.End("1")
-			return
+			break
 		}
 		if p.end == "" {
-			r.Add(main.Proc, traces.BatchNext{Loader: 1, Pass: pass, Batch: 1 << 31, Worker: -1, Status: "stop", Steps: steps, Optimizer: 1, Grad: !p.eval},
+			r.Add(main.Proc, did.next(traces.BatchNext{Loader: 1, Pass: pass, Batch: 1 << 31, Worker: -1, Status: "stop", Grad: !p.eval, Rows: -1}),
 				traces.Pass{Loader: 1, Pass: pass, Phase: "end", End: "exhausted", Delivered: uint32(len(fetched))})
 		} else {
 			r.Add(main.Proc, traces.Pass{Loader: 1, Pass: pass, Phase: "end", End: p.end, Delivered: uint32(len(fetched))})
 		}
 	}
+	if !p.killed {
+		r.Add(main.Proc, did.next(traces.BatchNext{Worker: -1, Status: "exit", Rows: -1}))
+	}
 	if p.lost {
 		r.Lost("hook", "batch_put", 3)
 	}
 	if !p.cut {
-		r.End("0")
+		r.End(map[bool]string{false: "0", true: "1"}[p.raised != ""])
+	}
+}
+
+// use of a batch.
+func (p played) use(did *loop, batch, rows int, last bool) {
+	switch {
+	case p.eval:
+		did.row.GradOff = true
+	case p.flush[batch]:
+		did.step()
+	case p.skip[batch]:
+	case last && p.raised != "":
+		did.row.Alone = rows == 1
+	default:
+		did.row.Alone = rows == 1 && !p.plain
+		did.row.Backwards++
+		if (batch+1)%max(p.every, 1) == 0 {
+			did.step()
+		}
 	}
 }
 
@@ -102,29 +144,36 @@ var cases = []struct {
 	{"torch's batch sampler", played{loader: batches(torchBatches), asked: []int{8, 8, 1}}, "proven", []string{"BatchSampler(sampler, batch_size=8, drop_last=True)"}},
 	{"iterable", played{loader: traces.Loader{BatchSize: 4}, fetched: []int{4, 4, 1}}, "proven", []string{"continue", "not:DataLoader(..., batch_size=4, drop_last=True)"}},
 	{"dropped in the fetch", played{loader: full, asked: []int{8, 8, 8}, fetched: []int{8, 1, 7}}, "proven", []string{"lost all other samples in the fetch", "asked for up to 8 samples in batch 1", "is_usable", "not:drop_last"}},
+	{"dropped by the collate function", played{loader: collate("__main__.usable"), asked: []int{8, 8, 8}, rows: []int{8, 1, 7}}, "proven", []string{"lost all other samples in the collate function", "__main__.usable dropped the others", "is_usable", "not:drop_last"}},
 	{"torch refuses it", played{loader: full, asked: []int{8, 8, 1}, raised: "Expected more than 1 value per channel when training, got input size torch.Size([1, 8])"},
 		"proven", []string{"The program ended there: ValueError"}},
+	{"torch refuses it in mid-pass", played{loader: collate("__main__.usable"), asked: []int{8, 8, 8}, rows: []int{8, 8, 1}, raised: "Expected more than 1 value per channel when training, got input size torch.Size([1, 8])"},
+		"proven", []string{"The program ended there: ValueError", "__main__.usable"}},
+	{"torch refuses the first batch, nothing was trained yet", played{loader: full, asked: []int{8, 1}, skip: map[int]bool{0: true}, raised: "Expected more than 1 value per channel when training, got input size torch.Size([1, 8])"},
+		"proven", nil},
 	{"accumulated gradients, the step falls on it", played{loader: full, asked: []int{8, 8, 8, 1}, every: 2, passes: 2}, "proven", nil},
+	{"accumulated gradients, a later step uses them", played{loader: full, asked: []int{8, 8, 8, 8, 1}, every: 2, passes: 2}, "proven", nil},
 
-	{"accumulated gradients, no step on it", played{loader: full, asked: []int{8, 8, 8, 8, 1}, every: 2, passes: 2}, "likely", []string{"does not step after each batch"}},
-	{"batch sampler of the user's own, else even", played{loader: batches("__main__.Buckets"), asked: []int{8, 8, 1}}, "likely", []string{"on purpose", "__main__.Buckets"}},
-	{"the role may be another", played{loader: full, asked: []int{8, 8, 1}, passes: 2, lost: true}, "likely", nil},
+	{"batch sampler of the user's own", played{loader: batches("__main__.Buckets"), asked: []int{8, 8, 1}}, "likely", []string{"on purpose", "__main__.Buckets"}},
+	{"batches that the dataset makes", played{loader: traces.Loader{BatchSize: -1}, fetched: []int{1, 1, 1}, rows: []int{8, 8, 1}}, "likely", []string{"on purpose"}},
+	{"the role may be another", played{loader: full, asked: []int{8, 8, 1}, passes: 2, lost: true}, "likely", []string{"rows that would tell are lost"}},
 	{"cut, the role may be another", played{loader: full, asked: []int{8, 8, 1}, passes: 2, cut: true}, "likely", nil},
 
+	{"no batch norm", played{loader: full, asked: []int{8, 8, 1}, passes: 2, plain: true}, "note", []string{"No batch norm"}},
+	{"an item of many rows", played{loader: collate("torch.cat"), asked: []int{8, 8, 1}, rows: []int{192, 192, 24}, passes: 2}, "clean", []string{"the smallest of 24 rows"}},
 	{"evaluation", played{loader: full, asked: []int{8, 8, 1}, eval: true}, "not-applicable", []string{"an evaluation"}},
 	{"the loop passes over it", played{loader: full, asked: []int{8, 8, 1}, passes: 2, skip: map[int]bool{2: true}}, "clean", []string{"passed over"}},
+	{"it flushes what was accumulated, and passes over it", played{loader: full, asked: []int{8, 8, 8, 1}, passes: 2, every: 2, flush: map[int]bool{3: true}}, "clean", []string{"passed over"}},
 	{"batch_size 1", played{loader: traces.Loader{BatchSize: 1, BatchSampler: torchBatches}, asked: []int{1, 1, 1}}, "not-applicable", []string{"asked for"}},
-	{"two left over", played{loader: full, asked: []int{8, 8, 2}}, "clean", []string{"the smallest of 2 samples"}},
+	{"one row of many samples, always", played{loader: collate("__main__.pack"), asked: []int{8, 8, 8}, rows: []int{1, 1, 1}, plain: true}, "not-applicable", []string{"__main__.pack"}},
+	{"two left over", played{loader: full, asked: []int{8, 8, 2}}, "clean", []string{"the smallest of 2 rows"}},
 	{"iterable, even", played{loader: traces.Loader{BatchSize: 4}, fetched: []int{4, 4, 4}}, "clean", []string{"the smallest of 4"}},
+	{"a collate function of the program's own", played{loader: collate("__main__.pad"), asked: []int{8, 8, 2}}, "clean", []string{"the smallest of 2"}},
 
-	{"a collate function of the program's own", played{loader: collate("__main__.pad"), asked: []int{8, 8, 2}}, "clean", []string{"as they reach __main__.pad"}},
-	{"that may drop what could not be read", played{loader: collate("__main__.pad"), asked: []int{8, 8, 2}, none: true}, "cannot-tell", []string{"__main__.pad leaves out"}},
-	{"rows of zeros, torch's collate function", played{loader: collate("torch.utils.data._utils.collate.default_collate"), asked: []int{8, 8, 2}, none: true}, "clean", nil},
-	{"the loop leaves at it", played{loader: full, asked: []int{8, 8, 1}, end: "dropped"}, "cannot-tell", []string{"whether the loop trained on 1 batch"}},
-	{"buckets of many sizes", played{loader: batches("__main__.Buckets"), asked: []int{8, 1, 5, 8, 1}}, "cannot-tell", []string{"2 of one sample"}},
-	{"one at a time among eight, on purpose", played{loader: batches("__main__.Curriculum"), asked: []int{1, 1, 8, 8}}, "cannot-tell", []string{"different sizes"}},
-	{"__getitems__ that returns no list", played{loader: full, asked: []int{8, 8, 8}, fetched: []int{1, 1, 1}}, "clean", []string{"the smallest of 8"}},
-	{"batch_size None", played{loader: traces.Loader{BatchSize: -1}, fetched: []int{1, 1, 1}}, "cannot-tell", []string{"batch_size=None"}},
+	{"no array in the batches", played{loader: collate("__main__.graphs"), asked: []int{8, 8, 2}, rows: []int{-1, -1, -1}}, "cannot-tell", []string{"how many rows 3 batches have"}},
+	{"killed at it", played{loader: full, asked: []int{8, 8, 1}, end: "dropped", killed: true}, "cannot-tell", []string{"whether the loop trained on 1 batch"}},
+	{"gradients are left when the program ends", played{loader: full, asked: []int{8, 8, 8, 8, 1}, every: 2}, "cannot-tell", []string{"whether the loop trained on 1 batch"}},
+	{"an older trace", played{loader: full, asked: []int{8, 8, 1}, passes: 2, old: true}, "cannot-tell", []string{"an older dptrace"}},
 	{"overfitting one sample", played{loader: full, asked: []int{1}, passes: 5}, "cannot-tell", []string{"one batch a pass"}},
 	{"never used to the end", played{loader: full, asked: []int{8, 8, 8}, end: "dropped", passes: 2}, "cannot-tell", []string{"to its end"}},
 	{"cut", played{loader: full, asked: []int{8, 8, 8}, cut: true}, "cannot-tell", []string{"cut"}},

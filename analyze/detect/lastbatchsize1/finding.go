@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/dptrace/dptrace/analyze/evidence/batches"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/analyze/words"
@@ -14,42 +13,53 @@ import (
 // shown is how many batches are shown one by one.
 const shown = 4
 
-func (s *seen) finding() finding.Finding {
-	list := s.surest()
-	f := finding.Finding{Certainty: s.certainty, Title: s.title(list), Cost: cost(list), Fix: fix(list)}
-	for i, l := range list {
-		if i == shown && len(list) > shown+1 {
-			f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("%d more batches like these.", len(list)-i)})
-			break
-		}
-		f.Evidence = append(f.Evidence, s.describe(l))
-	}
+// finding about batches that a batch norm took by itself.
+func (s *seen) finding(list []lone) finding.Finding {
+	f := finding.Finding{Certainty: finding.Proven, Title: s.title(list), Cost: cost(list), Fix: fix(list), Facts: list}
+	f.Evidence = s.evidence(list)
 	for _, l := range list {
-		if e := refused(l.pass); e != nil && l.use == batches.Unseen {
+		if e := refusal(l.pass); e != nil && l.use == refused {
 			f.Evidence = append(f.Evidence, finding.Evidence{Text: "The program ended there: " + e.Type + ": " + e.Message,
 				Refs: []finding.Ref{{Part: l.pass.Loader.Process.Part.Name, Table: "exception", Seq: e.Seq}}})
 			break
 		}
 	}
-	f.NotABugIf = "the model computes nothing over the samples of a batch (no BatchNorm in training mode, no contrastive loss): " +
-		"then this is one noisy step a pass. dptrace does not know the layers of the model."
-	if slices.ContainsFunc(list, func(l lone) bool { return l.sure == finding.Likely && l.pass.object.BatchSize < 0 }) {
-		f.NotABugIf = "the batch sampler makes batches of one sample on purpose; or " + f.NotABugIf
-	}
 	return f
 }
 
+// note about batches that no batch norm took.
+func (s *seen) note(list []lone) finding.Finding {
+	return finding.Finding{
+		Certainty: finding.Note,
+		Title:     s.title(list),
+		Evidence:  s.evidence(list),
+		Cost: fmt.Sprintf("%s on one sample each, in place of %s: noisy, and nothing else is wrong with them. No batch norm in training "+
+			"mode was seen to take such a batch", words.Count(len(list), "optimizer step"), others(list)),
+		Fix: fix(list),
+	}
+}
+
+func (s *seen) evidence(list []lone) (all []finding.Evidence) {
+	for i, l := range list {
+		if i == shown && len(list) > shown+1 {
+			return append(all, finding.Evidence{Text: fmt.Sprintf("%d more batches like these.", len(list)-i)})
+		}
+		all = append(all, s.describe(l))
+	}
+	return all
+}
+
 // origins tells where some batches came from.
-func origins(list []lone) (leftOver, dropped bool) {
+func origins(list []lone) (leftOver, lost bool) {
 	for _, l := range list {
-		leftOver = leftOver || l.origin != short
-		dropped = dropped || l.origin == short
+		isLost := l.origin == short || l.origin == dropped
+		leftOver, lost = leftOver || !isLost, lost || isLost
 	}
 	return
 }
 
 func (s *seen) title(list []lone) string {
-	leftOver, dropped := origins(list)
+	leftOver, lost := origins(list)
 	passes := map[*timeline.Pass]bool{}
 	for _, l := range list {
 		passes[l.pass.Pass] = true
@@ -62,22 +72,30 @@ func (s *seen) title(list []lone) string {
 	}
 	where := words.Of(len(passes), all, "pass")
 	switch {
-	case leftOver && dropped:
+	case leftOver && lost:
 		return fmt.Sprintf("Training on batches of one sample: %s, left over or short of samples, in %s",
 			words.Count(len(list), "batch"), where)
-	case dropped:
-		return fmt.Sprintf("Training on batches of one sample: %s lost all other samples in the fetch, in %s",
-			words.Count(len(list), "batch"), where)
+	case lost:
+		return fmt.Sprintf("Training on batches of one sample: %s lost all other samples in the %s, in %s",
+			words.Count(len(list), "batch"), place(list), where)
 	case len(list) > len(passes):
 		return fmt.Sprintf("Training on batches of one sample: %s left over at the ends of %s", words.Count(len(list), "batch"), where)
 	}
 	return fmt.Sprintf("Training on one sample: the last batch of %s has no other", where)
 }
 
+// place where batches lost their other samples.
+func place(list []lone) string {
+	if slices.ContainsFunc(list, func(l lone) bool { return l.origin == dropped }) {
+		return "collate function"
+	}
+	return "fetch"
+}
+
 func cost(list []lone) string {
 	steps := 0
 	for _, l := range list {
-		if l.use == batches.Stepped {
+		if l.use == normed {
 			steps++
 		}
 	}
@@ -85,9 +103,8 @@ func cost(list []lone) string {
 	if steps > 0 {
 		cost = fmt.Sprintf("%s on one sample each, in place of %s", words.Count(steps, "optimizer step"), others(list))
 	}
-	return cost + ". A BatchNorm in training mode normalises it by itself: no signal is left where it has one value per channel " +
-		"(torch raises an error there), " +
-		"and its running statistics take it in as a whole batch"
+	return cost + ". A BatchNorm in training mode normalised it by itself: no signal is left where it has one value per channel " +
+		"(torch raises an error there), and its running statistics took it in as a whole batch"
 }
 
 // others is the size of the other batches.
@@ -106,39 +123,54 @@ func full(p pass) int {
 }
 
 func (s *seen) describe(l lone) finding.Evidence {
-	q := l.pass.requests
 	where := fmt.Sprintf("In pass %d", l.pass.Number)
 	if r := l.pass.Loader.Rank(); r > 0 || r == 0 && len(s.Loaders) > 1 {
 		where += fmt.Sprintf(" of rank %d", r)
 	}
-	var text string
+	text := where + " " + howMade(l)
+	switch l.use {
+	case normed:
+		text += ". A batch norm in training mode took it, and an optimizer stepped on its gradients."
+	case stepped:
+		text += ". An optimizer stepped on its gradients."
+	default:
+		text += ". A batch norm in training mode took it, and the loop asked for no other."
+	}
+	return finding.Evidence{Text: text, Refs: l.refs}
+}
+
+// howMade says where a batch of one row came from.
+func howMade(l lone) string {
+	q := l.pass.requests
 	switch {
-	case l.origin == short && l.of > 0:
-		text = fmt.Sprintf("%s the sampler asked for up to %d samples in batch %d, and the fetch of %s brought one: the others were "+
-			"dropped there",
-			where, l.of, l.Batch, who(l.worker))
+	case l.origin == dropped:
+		return fmt.Sprintf("the sampler asked for up to %d samples in batch %d, and the batch that was delivered had one row: %s dropped "+
+			"the others", l.asked, l.batch, collates(l.pass))
+	case l.origin == short && l.asked > 0:
+		return fmt.Sprintf("the sampler asked for up to %d samples in batch %d, and the fetch of %s brought one: the others were dropped "+
+			"there", l.asked, l.batch, who(l.worker))
 	case l.origin == short:
-		text = fmt.Sprintf("%s batch %d of %s had one sample, in the midst of its share", where, l.Batch, who(l.worker))
-	case l.table == "batch_fetch" && l.worker >= 0:
-		text = fmt.Sprintf("%s batch %d, the last one of worker %d, had one sample: its share is 1 more than a multiple of %d",
-			where, l.Batch, l.worker, full(l.pass))
+		return fmt.Sprintf("batch %d of %s had one sample, in the midst of its share", l.batch, who(l.worker))
+	case l.origin == left && l.worker >= 0:
+		return fmt.Sprintf("batch %d, the last one of worker %d, had one sample: its share is 1 more than a multiple of %d", l.batch, l.worker,
+			full(l.pass))
 	case l.origin == asked:
-		text = fmt.Sprintf("%s the batch sampler asked for one sample in batch %d, in the midst of the pass", where, l.Batch)
+		return fmt.Sprintf("the batch sampler asked for one sample in batch %d, in the midst of the pass", l.batch)
 	case q.Batches > 1 && q.Others == 0 && q.OnesInAll == 1:
 		n := q.Batches - 1
-		text = fmt.Sprintf("%s the sampler gave %d samples, %d × %d + 1, so batch %d had one", where, n*q.Most+1, n, q.Most, l.Batch)
-	default:
-		text = fmt.Sprintf("%s the last of %d batches, %d, had one sample", where, l.pass.delivered.Count, l.Batch)
+		return fmt.Sprintf("the sampler gave %d samples, %d × %d + 1, so batch %d had one", n*q.Most+1, n, q.Most, l.batch)
+	case l.origin == left:
+		return fmt.Sprintf("the last of %d batches, %d, had one sample", l.pass.Delivered, l.batch)
 	}
-	switch l.use {
-	case batches.Stepped:
-		text += ". It was delivered, and an optimizer stepped before the loop asked for the next one."
-	case batches.Unseen:
-		text += ". It was delivered, and the loop asked for no other."
-	default:
-		text += ". It was delivered; an optimizer does not step after each batch here."
+	return fmt.Sprintf("batch %d of %d had one row", l.batch, l.pass.Delivered)
+}
+
+// collates is the function that makes the batches.
+func collates(p pass) string {
+	if p.object.Collate == "" {
+		return "the collate function"
 	}
-	return finding.Evidence{Text: text, Refs: []finding.Ref{{Part: l.part, Table: l.table, Seq: l.Seq}}}
+	return p.object.Collate
 }
 
 func who(worker int) string {
@@ -151,7 +183,7 @@ func who(worker int) string {
 func fix(list []lone) string {
 	l := list[0]
 	o, at := l.pass.object, l.pass.Loader.At()
-	leftOver, dropped := origins(list)
+	leftOver, lost := origins(list)
 	var code []string
 	if leftOver {
 		switch {
@@ -165,12 +197,15 @@ func fix(list []lone) string {
 		case o.BatchSampler == batchSampler:
 			code = append(code, fmt.Sprintf("# %s: leave out the last, smaller batch%s\nBatchSampler(sampler, batch_size=%d, drop_last=True)",
 				at, another(o.Sampler), full(l.pass)))
-		default:
+		case o.BatchSampler != "":
 			code = append(code, fmt.Sprintf("# %s, in __iter__ of %s: leave out a batch of one sample\nif len(batch) > 1:\n    yield batch",
 				at, o.BatchSampler))
+		default:
+			code = append(code, fmt.Sprintf("# in the training loop over the loader of %s: pass over a batch of one\nif len(batch) < 2:  # of a "+
+				"tuple: batch[0]\n    continue", at))
 		}
 	}
-	if dropped {
+	if lost {
 		code = append(code, fmt.Sprintf("# %s: take out what cannot be used once, before the training, so that each batch gets all its "+
 			"samples\nusable = [i for i in range(len(dataset)) if is_usable(dataset, i)]\nDataLoader(torch.utils.data.Subset(dataset, "+
 			"usable), ...)",

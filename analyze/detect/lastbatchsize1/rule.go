@@ -1,16 +1,15 @@
-// Package lastbatchsize1 is the rule last-batch-size-1: a training batch of one sample,
-// left over at the end of a pass. docs/rules/last-batch-size-1.md explains it.
+// Package lastbatchsize1 is the rule last-batch-size-1: a training batch of one
+// row, which a batch norm took by itself. docs/rules/last-batch-size-1.md
+// explains it.
 package lastbatchsize1
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/analyze/evidence/batches"
-	"github.com/dptrace/dptrace/analyze/evidence/values"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/analyze/words"
@@ -22,96 +21,123 @@ var Rule = detect.Rule{
 	ID:      "last-batch-size-1",
 	DP:      "DP8",
 	Title:   "A training batch of one sample",
-	Sources: []collect.Any{batches.Requested, batches.Delivered, batches.Fetched, values.Source},
-	Judge:   judge,
+	Sources: []collect.Any{batches.Requested, batches.Delivered, batches.Fetched},
+	Excuses: []detect.Excuse{
+		{
+			Text:     "the program makes batches of one sample on purpose.",
+			Excluded: each(func(l lone) bool { return l.pass.object.BatchSize > 1 || l.pass.object.BatchSampler == batchSampler }),
+		},
+		{
+			Text: "the steps are not taken for these batches: rows that would tell are lost.",
+			Excluded: each(func(l lone) bool {
+				return !l.pass.Blind && (l.pass.Role == timeline.Train || l.use == refused)
+			}),
+		},
+	},
+	Judge: judge,
+}
+
+// each makes an excuse's observation of one that is made for each batch.
+func each(of func(lone) bool) func(*detect.Case, *finding.Finding) bool {
+	return func(_ *detect.Case, f *finding.Finding) bool {
+		list, _ := f.Facts.([]lone)
+		for _, l := range list {
+			if !of(l) {
+				return false
+			}
+		}
+		return len(list) > 0
+	}
 }
 
 func judge(c *detect.Case) detect.Verdict {
-	s := &seen{Case: c}
+	s := &seen{Case: c, least: -1}
 	for _, pass := range c.Passes() {
-		if !pass.Abandoned {
+		if !pass.Abandoned && pass.Role != timeline.Eval && pass.Delivered > 0 {
 			s.look(pass)
 		}
 	}
 	o := c.First().First()
-	switch {
-	case s.certainty > 0:
-		return detect.Found(fmt.Sprintf("%s of one sample, of %d", words.Count(len(s.surest()), "batch"), s.batches), s.finding())
+	switch hit, quiet := s.those(normed, refused), s.those(stepped); {
+	case len(hit) > 0:
+		return detect.Found(fmt.Sprintf("%s of one sample, of %d", words.Count(len(hit), "batch"), s.batches), s.finding(hit))
 	case c.Loaders.Role() == timeline.Eval:
 		return detect.NotApplicable("an evaluation: nothing is learned from a small batch")
 	case o.BatchSize == 1:
 		return detect.NotApplicable("batch_size=1 is what was asked for")
-	case o.BatchSize < 0 && o.BatchSampler == "":
-		return detect.CannotTell("batch_size=None: how many samples the dataset puts into a batch is not in the trace")
-	case s.custom > 0:
-		return detect.CannotTell(fmt.Sprintf("%s makes batches of different sizes, %d of one sample", o.BatchSampler, s.custom))
-	case s.alone > 0 && s.batches == s.alone:
-		return detect.CannotTell("one batch a pass: there is no last one")
-	case s.unseen > 0:
-		return detect.CannotTell(fmt.Sprintf("whether the loop trained on %s of one sample, the last it asked for, is not in the trace",
-			words.Count(s.unseen, "batch")))
+	case s.usual > 0:
+		return detect.NotApplicable(fmt.Sprintf("most batches have one row each: that is how %s makes them", s.maker()))
+	case len(quiet) > 0:
+		return detect.Found(fmt.Sprintf("%s of one sample, of %d", words.Count(len(quiet), "batch"), s.batches), s.note(quiet))
 	}
-	return s.verdict(o)
+	return s.verdict()
 }
 
-// verdict where the loop trained on no batch of one sample that was seen.
-func (s *seen) verdict(o *traces.Loader) detect.Verdict {
+// verdict where the loop trained on no batch of one row that was seen.
+func (s *seen) verdict() detect.Verdict {
+	unseen := s.those(unknown)
+	passed := s.those(passedOver)
 	switch {
-	case s.passed > 0:
-		return detect.Clean(fmt.Sprintf("%s of one sample, which the loop has passed over", words.Count(s.passed, "batch")))
+	case s.unwatched > 0:
+		return detect.CannotTell("what the loop does with its batches is not in the trace: it is one of an older dptrace, or gradients " +
+			"are not computed by torch's backward")
+	case s.alone > 0 && s.batches == s.alone:
+		return detect.CannotTell("one batch a pass: there is no last one")
+	case len(unseen) > 0:
+		return detect.CannotTell(fmt.Sprintf("whether the loop trained on %s of one sample is not in the trace", words.Count(len(unseen), "batch")))
 	case s.ended == 0:
 		return detect.CannotTell("no pass was used to its end, where the last batch is")
-	case s.empty:
-		return detect.CannotTell(fmt.Sprintf("samples with nothing in them were seen, None or zeros, and how many of them %s leaves out of "+
-			"a batch is not in the trace",
-			o.Collate))
-	case s.hidden || s.least == 0:
-		return detect.CannotTell("how many samples the batches had is not in the trace")
+	case s.hidden > 0:
+		return detect.CannotTell(fmt.Sprintf("how many rows %s have is not in the trace", words.Count(s.hidden, "batch")))
+	case len(passed) > 0:
+		return detect.Clean(fmt.Sprintf("%s of one sample, which the loop has passed over", words.Count(len(passed), "batch")))
 	}
-	reason := fmt.Sprintf("%s, the smallest of %s", words.Count(s.batches, "batch"), words.Count(s.least, "sample"))
-	if collates(o) {
-		reason += ", as they reach " + o.Collate
+	return detect.Clean(fmt.Sprintf("%s, the smallest of %s", words.Count(s.batches, "batch"), words.Count(s.least, "row")))
+}
+
+// maker of the batches, as the program calls it.
+func (s *seen) maker() string {
+	if o := s.First().First(); o.Collate != "" && !strings.HasPrefix(o.Collate, "torch.") {
+		return o.Collate
 	}
-	return detect.Clean(reason)
+	return "the loader"
 }
 
 // seen is what was seen of the batches of one loader.
 type seen struct {
 	*detect.Case
 
-	certainty finding.Certainty // of the surest of lone
 	lone      []lone
-	passed    int  // batches of one that the loop did not train on
-	unseen    int  // and those of which that is not known
-	alone     int  // passes of one batch
-	custom    int  // batches of one by a batch sampler of the user's own, of many sizes
-	ended     int  // passes that came to their end
-	batches   int  // seen
-	least     int  // samples in the smallest of them
-	hidden    bool // of some batches it is not known how many samples they have
-	empty     bool // samples with nothing in them reach a collate function of the program's own
+	batches   int // seen
+	least     int // rows in the smallest of them
+	hidden    int // of which it is not known how many rows they have
+	alone     int // passes of one batch
+	usual     int // passes most of whose batches have one row
+	ended     int // passes that came to their end
+	unwatched int // passes of which it is not known what became of their batches
 }
 
-// origin is where a batch of one sample came from.
-type origin string
+// use that the training loop made of a batch of one row.
+type use int
 
 const (
-	left  origin = "left"  // over when a pass, or a worker's share of it, ended
-	short origin = "fetch" // the fetch brought one of several samples that were asked for
-	asked origin = "asked" // the batch sampler made it in the middle of a pass
+	passedOver use = iota // no step on it, and no batch norm in training mode
+	unknown               // the rows that would tell are not there
+	stepped               // a step on it; no batch norm was seen
+	normed                // a step on it, and a batch norm in training mode took it by itself
+	refused               // torch's batch norm raised an error on it, and that ended the program
 )
 
-// lone is a batch of one sample that reached the training loop.
+// lone is a batch of one row that reached the training loop.
 type lone struct {
-	batches.Singleton
+	batch  int // number of the delivery in its pass
 	pass   pass
-	worker int    // -2 not known
-	table  string // of Seq
-	part   string // where that row is
+	use    use
 	origin origin
-	of     int // samples that were asked for; 0 not known
-	use    batches.Use
-	sure   finding.Certainty
+	asked  int    // samples that were asked for; 0 not known
+	worker int    // that fetched it; -1 the main process, -2 not known
+	seq    uint64 // of its row in batch_next
+	refs   []finding.Ref
 }
 
 // pass of the loader, and what is known of its batches.
@@ -125,147 +151,65 @@ type pass struct {
 // look at one pass.
 func (s *seen) look(t *timeline.Pass) {
 	p := pass{t, t.DataLoader(), detect.Of(s.Case, batches.Requested).Of(t), detect.Of(s.Case, batches.Delivered).Of(t)}
-	contents := detect.Of(s.Case, values.Source).Samples(t)
-	s.empty = s.empty || collates(p.object) && slices.ContainsFunc(contents, func(v values.Sample) bool { return v.Empty() })
-	if p.Role == timeline.Eval || p.delivered.Count == 0 {
+	s.batches += t.Delivered
+	if !t.Watched() {
+		s.unwatched++
 		return
 	}
-	if p.Exhausted {
+	if t.Exhausted {
 		s.ended++
 	}
-	s.batches += p.delivered.Count
-	s.size(&p.requests.Sizes)
-	if p.delivered.Count == 1 { // there is nothing but the one sample
+	rows := &p.delivered.Rows
+	s.hidden += p.delivered.Hidden
+	if rows.Batches > 0 && (s.least < 0 || rows.Least < s.least) {
+		s.least = rows.Least
+	}
+	switch {
+	case rows.OnesInAll == 0 || p.object.BatchSize == 1:
+		return
+	case t.Delivered == 1: // there is nothing but the one sample
 		s.alone++
 		return
-	}
-	s.requested(p)
-	fetched := detect.Of(s.Case, batches.Fetched)
-	most := 0 // samples that any worker fetched for a batch
-	for _, w := range p.Workers {
-		most = max(most, fetched.Of(w).Most)
-	}
-	for _, w := range p.Workers {
-		if f := fetched.Of(w); f.Batches > 0 {
-			s.fetched(p, w, f, most)
-		} else if p.requests.Batches == 0 {
-			s.hidden = true
-		}
-	}
-}
-
-// requested looks at the batches of one that the sampler made.
-func (s *seen) requested(p pass) {
-	even, own := uniform(p.object, &p.requests.Sizes)
-	for _, one := range p.requests.Ones {
-		switch {
-		case !p.delivered.Reached(one.Batch):
-		case even:
-			l := lone{Singleton: one, pass: p, worker: -2, table: "batch_put", part: p.Loader.Process.Part.Name, origin: left}
-			if one.Batch != p.requests.Last {
-				l.origin = asked
-			}
-			s.add(l, own || l.origin == asked)
-		case p.object.BatchSize != 1:
-			s.custom++
-		}
-	}
-}
-
-// fetched looks at what one worker fetched: of an IterableDataset nothing else
-// is known, and of others it may be less than was asked for.
-func (s *seen) fetched(p pass, w *timeline.WorkerPass, f *batches.Fetches, most int) {
-	q := p.requests
-	if p.object.BatchSize <= 1 && (p.object.BatchSampler == "" || q.Most <= 1) {
+	case 2*rows.OnesInAll > t.Delivered:
+		s.usual++
 		return
 	}
-	counted := q.Batches > 0 && !q.Keyed
-	if counted && q.OnesInAll > len(q.Ones) {
-		return
-	}
-	if !counted {
-		s.size(&f.Sizes)
-	}
-	for _, one := range f.Ones {
-		if !p.delivered.Reached(one.Batch) || q.OneIn(one.Batch) {
-			continue
-		}
-		l := lone{Singleton: one, pass: p, worker: w.Number, table: "batch_fetch", part: w.Process.Part.Name, origin: left}
-		switch {
-		case counted && most < 2: // what is fetched is no list: how many samples it has is not known
-			continue
-		case counted:
-			l.origin, l.of = short, q.Most
-		case one.Batch != f.Last:
-			l.origin = short
-		}
-		s.add(l, l.origin == short && !counted)
+	for _, one := range rows.Ones {
+		i := int(one.Batch)
+		s.lone = append(s.lone, s.locate(lone{batch: i, pass: p, use: useOf(p, i), worker: -2, seq: one.Seq}))
 	}
 }
 
-// add a batch of one. doubtful: it may be wanted.
-func (s *seen) add(l lone, doubtful bool) {
-	p, d := l.pass, l.pass.delivered
-	l.use = d.Use(l.Batch)
-	each := 10*d.Stepped >= 9*(d.Count-1) // after each other batch an optimizer stepped
+// useOf the i-th delivery of a pass, which has one row.
+func useOf(p pass, i int) use {
 	switch {
-	case l.use == batches.Passed && each && d.Stepped > 0:
-		s.passed++ // the loop has passed over it
-		return
-	case l.use == batches.Unseen && refused(p) != nil:
-		l.sure = finding.Proven
-	case l.use == batches.Unseen:
-		s.unseen++
-		return
-	case p.Role != timeline.Train || p.Blind || doubtful || l.use != batches.Stepped:
-		l.sure = finding.Likely
-	default:
-		l.sure = finding.Proven
+	case p.Trained(i) && p.Alone(i):
+		return normed
+	case p.Trained(i):
+		return stepped
+	case p.Alone(i) && i == p.Delivered-1 && refusal(p) != nil:
+		return refused
+	case !p.Known(i), p.Used(i), p.Alone(i): // the step may be still to come
+		return unknown
 	}
-	s.certainty = max(s.certainty, l.sure)
-	s.lone = append(s.lone, l)
+	return passedOver
 }
 
-func (s *seen) size(of *batches.Sizes) {
-	if of.Batches > 0 && (s.least == 0 || of.Least < s.least) {
-		s.least = of.Least
-	}
-}
-
-// surest is the batches that the finding is as sure of as of any.
-func (s *seen) surest() (list []lone) {
+// those that the loop used in some way.
+func (s *seen) those(how ...use) (list []lone) {
 	for _, l := range s.lone {
-		if l.sure == s.certainty {
-			list = append(list, l)
+		for _, u := range how {
+			if l.use == u {
+				list = append(list, l)
+			}
 		}
 	}
 	return list
 }
 
-// collates reports whether a function of the program's own makes the batches. What
-// it leaves out (None, in place of an image that could not be read) is not seen.
-func collates(o *traces.Loader) bool {
-	return o.Collate != "" && !strings.HasPrefix(o.Collate, "torch.")
-}
-
-// batchSampler is torch's own: it makes batches of one size, but for the last.
-const batchSampler = "torch.utils.data.sampler.BatchSampler"
-
-// uniform reports whether all batches of a loader but the last are of one size,
-// which is more than one: as far as the sizes were asked for, or (own) as far
-// as can be seen of a batch sampler of the user's own.
-func uniform(o *traces.Loader, asked *batches.Sizes) (is, own bool) {
-	switch {
-	case o.BatchSize > 1:
-		return true, false
-	case o.BatchSize > 0 || o.BatchSampler == "":
-		return false, false
-	}
-	return asked.Most > 1 && asked.Others == 0 && asked.OnesInAll == 1 && asked.Ones[0].Batch == asked.Last, o.BatchSampler != batchSampler
-}
-
-// refused is the error of a batch norm that was given one value per channel.
-func refused(p pass) *traces.Exception {
+// refusal is the error of a batch norm that was given one value per channel, if
+// it ended the program.
+func refusal(p pass) *traces.Exception {
 	raised := p.Loader.Process.Raised
 	for i := range raised {
 		e := &raised[i]

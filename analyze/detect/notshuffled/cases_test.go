@@ -9,6 +9,8 @@ import (
 	"github.com/dptrace/dptrace/analyze/detect/notshuffled"
 )
 
+const distributed = "torch.utils.data.distributed.DistributedSampler"
+
 const straight = "torch.utils.data.sampler.SequentialSampler"
 
 func walk(n int) func(int) []int64 { return func(int) []int64 { return Ascending(n, 0, 1) } }
@@ -35,6 +37,12 @@ var cases = []struct {
 	says []string
 }{
 	{"forgotten", Walk{Sampler: straight, Passes: 3, Order: walk(96), Contains: fixed}, "likely", []string{"its 96 samples 0, 1, 2, ... in each of 3 passes", "12 batches", "shuffle=True", "none had changed", "not:labels"}},
+	{"a rank's share, unshuffled", Walk{Sampler: distributed, Shuffle: "no", Passes: 3, Order: func(int) []int64 { return append(Ascending(96, 1, 2), 0) }, Contains: fixed}, "likely",
+		[]string{"its 97 samples 1, 3, 5, ... in each of 3 passes", "DistributedSampler with shuffle=False", "DistributedSampler(dataset, shuffle=True)", "sampler.set_epoch(epoch)", "shuffled when it was written"}},
+	{"a rank's share, unshuffled, sorted by label", Walk{Sampler: distributed, Shuffle: "no", Passes: 3, Order: func(int) []int64 { return Ascending(96, 0, 2) }, Contains: labelled(func(i int64) int64 { return i / 48 })}, "likely",
+		[]string{"92 have the same", "not:shuffled when it was written"}},
+	{"a rank's share, unshuffled, of mixed labels", Walk{Sampler: distributed, Shuffle: "no", Passes: 3, Order: func(int) []int64 { return Ascending(96, 0, 2) }, Contains: labelled(func(i int64) int64 { return Shuffled(96, 3)[i/2] % 4 })}, "note", nil},
+	{"a rank's share, shuffled", Walk{Sampler: distributed, Shuffle: "yes", Passes: 3, Order: func(pass int) []int64 { return Shuffled(96, uint64(pass)) }, Contains: fixed}, "clean", nil},
 	{"sorted by label", Walk{Sampler: straight, Passes: 2, Order: walk(96), Contains: labelled(func(i int64) int64 { return i / 24 })}, "likely", []string{"92 have the same", "it would be 2"}},
 	{"labels in turn", Walk{Sampler: straight, Passes: 2, Order: walk(96), Contains: labelled(func(i int64) int64 { return i % 3 })}, "likely", []string{"0 have the same"}},
 

@@ -21,7 +21,8 @@ const (
 	known   = 0.02
 )
 
-func labelsOf(samples []values.Sample) (l labels) {
+// labelsOf samples of a pass in which each index is so much more than the one before.
+func labelsOf(samples []values.Sample, step int64) (l labels) {
 	at := map[int64]*values.Sample{}
 	count := map[[16]byte]int{}
 	for i := range samples {
@@ -31,7 +32,7 @@ func labelsOf(samples []values.Sample) (l labels) {
 		}
 	}
 	for index, s := range at {
-		if next := at[index+1]; next != nil {
+		if next := at[index+step]; next != nil {
 			l.pairs++
 			if next.Meta == s.Meta {
 				l.alike++
@@ -46,6 +47,11 @@ func labelsOf(samples []values.Sample) (l labels) {
 }
 
 func (l labels) tell() bool { return l.pairs >= telling && l.chance >= known && l.chance < 1 }
+
+// sorted reports whether neighbours have the same more often than in a random order.
+func (l labels) sorted() bool {
+	return l.tell() && !l.mixed() && float64(l.alike) > float64(l.pairs)*l.chance
+}
 
 // mixed reports whether the labels come as in a random order, within three
 // standard deviations.

@@ -23,7 +23,25 @@ var Rule = detect.Rule{
 	DP:      "DP14",
 	Title:   "A training walks through its samples 0, 1, 2, ... in every pass",
 	Sources: []collect.Any{orders.Source, values.Source},
+	Excuses: excuses,
 	Judge:   judge,
+}
+
+// excuses are programs in which that order is right. Batches that are overfitted,
+// windows of a series, labels that are mixed and samples that change are no
+// findings to begin with.
+var excuses = []detect.Excuse{
+	{
+		Text:     "the order of the samples means something (a time series, a curriculum).",
+		Excluded: func(*detect.Case, *finding.Finding) bool { return false },
+	},
+	{
+		Text: "the dataset was shuffled when it was written, or the list of its files when that was made.",
+		Excluded: func(_ *detect.Case, f *finding.Finding) bool {
+			w, ok := f.Facts.(*walk)
+			return ok && w.labels.sorted()
+		},
+	},
 }
 
 const (
@@ -75,7 +93,8 @@ type walk struct {
 }
 
 // find the trainings that walk through their samples, on ranks that do nothing else.
-func find(c *detect.Case, list []*orders.Loader) (w walk) {
+func find(c *detect.Case, list []*orders.Loader) *walk {
+	w := &walk{}
 	contents := detect.Of(c, values.Source)
 	for _, o := range list {
 		if o.Iterable() || o.Odd > 0 || slices.ContainsFunc(o.Trainings, strays) {
@@ -93,7 +112,7 @@ func find(c *detect.Case, list []*orders.Loader) (w walk) {
 			w.ranks = append(w.ranks, o.Rank())
 			w.changed += len(changed)
 			if len(training) > len(w.training) {
-				w.training, w.same, w.labels, w.windows = training, same, labelsOf(lists[0]), windowsOf(lists[0])
+				w.training, w.same, w.labels, w.windows = training, same, labelsOf(lists[0], step(training[0])), windowsOf(lists[0])
 			}
 		}
 	}
@@ -104,7 +123,23 @@ func find(c *detect.Case, list []*orders.Loader) (w walk) {
 // to the last, by a sampler that does nothing else. A pass that the program
 // breaks off may be a look at a few batches.
 func strays(training []*orders.Pass) bool {
-	return slices.ContainsFunc(training, func(p *orders.Pass) bool { return p.Promise != samplers.Sequential || !p.Straight() || !p.All })
+	return slices.ContainsFunc(training, func(p *orders.Pass) bool {
+		return !p.All || !(p.Promise == samplers.Sequential && p.Straight() || shares(p))
+	})
+}
+
+// shares reports whether a pass goes through the rank's share of the samples from
+// the first to the last: DistributedSampler(shuffle=False).
+func shares(p *orders.Pass) bool {
+	return p.Promise == samplers.Shuffles && p.Object.Shuffle == "no" && samplers.SharingOf(p.Object) == samplers.Distributed && p.Climbs()
+}
+
+// step from one index of a pass to the next.
+func step(p *orders.Pass) int64 {
+	if head := p.Sequence.Head; len(head) > 1 {
+		return head[1] - head[0]
+	}
+	return 1
 }
 
 // doubt says why the order may be as it is meant to be, or "".
@@ -161,12 +196,16 @@ func open(list []*orders.Loader) string {
 func (w *walk) finding(c *detect.Case, certainty finding.Certainty) finding.Finding {
 	p := w.training[0]
 	samples, passes := words.Number(int64(p.Samples)), len(w.training)
-	f := finding.Finding{Certainty: certainty}
-	f.Title = fmt.Sprintf("The training walks through its %s samples 0, 1, 2, ... in each of %d passes%s",
-		samples, passes, orders.OnRanks(c.Loaders, w.ranks))
+	f := finding.Finding{Certainty: certainty, Facts: w}
+	f.Title = fmt.Sprintf("The training walks through its %s samples %s in each of %d passes%s",
+		samples, head(p), passes, orders.OnRanks(c.Loaders, w.ranks))
 	f.Evidence = []finding.Evidence{{Refs: orders.Begins(w.training), Text: fmt.Sprintf(
 		"In each of %d passes %s asked for the samples 0 to %d, one after another, in %d batches.",
 		passes, samplers.Class(p.Object), p.Samples-1, p.Batches)}}
+	if shares(p) {
+		f.Evidence[0].Text = fmt.Sprintf("In each of %d passes %s with shuffle=False asked for the samples %s, in %d batches.",
+			passes, samplers.Class(p.Object), head(p), p.Batches)
+	}
 	if len(w.same) > 0 {
 		part, first := p.Loader.Process.Part.Name, w.same[0]
 		f.Evidence = append(f.Evidence, finding.Evidence{
@@ -186,6 +225,19 @@ func (w *walk) finding(c *detect.Case, certainty finding.Certainty) finding.Find
 		f.Cost += ": samples that lie side by side in the dataset are always in one batch"
 	}
 	f.Fix = fmt.Sprintf("# %s\nDataLoader(..., shuffle=True)", p.Loader.At())
-	f.NotABugIf = "the order of the samples means something (a time series, a curriculum), or the dataset was shuffled when it was written."
+	if shares(p) {
+		f.Fix = fmt.Sprintf(`# %s
+sampler = torch.utils.data.DistributedSampler(dataset, shuffle=True)
+# before each pass
+sampler.set_epoch(epoch)`, p.Loader.At())
+	}
 	return f
+}
+
+// head is the first indices of a pass.
+func head(p *orders.Pass) (text string) {
+	for _, i := range p.Sequence.Head[:min(3, len(p.Sequence.Head))] {
+		text += fmt.Sprint(i, ", ")
+	}
+	return text + "..."
 }

@@ -25,7 +25,8 @@ var cases = []struct {
 	says  []string
 }{
 	{"the same data", Walk{Passes: 3, Order: again, Contains: fixed}, false, "proven", nil},
-	{"the same data, a loader for each pass", Walk{Passes: 3, Anew: true, Order: again, Contains: fixed}, false, "likely", nil},
+	{"the same data, a loader for each pass", Walk{Passes: 3, Anew: true, Order: again, Contains: fixed}, false, "proven", nil},
+	{"augmented, a loader for each pass", Walk{Passes: 3, Anew: true, Order: again, Contains: renewed}, true, "likely", []string{"other data each time"}},
 	{"rollouts: other data in each pass", Walk{Passes: 3, Anew: true, Order: again, Contains: renewed}, false, "cannot-tell", []string{"what is at an index changes"}},
 	{"a buffer that is filled anew", Walk{Passes: 3, Dataset: 1, Order: again, Contains: renewed}, false, "cannot-tell", []string{"what is at an index changes"}},
 	{"two rollouts, used twice each", Walk{Passes: 4, Anew: true, Order: again, Contains: func(pass int, index int64) What { return renewed(pass/2, index) }}, false, "likely", []string{"Two of 4 passes", "Passes 0 and 1", "Passes 2 and 3"}},

@@ -6,7 +6,6 @@ import (
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/orders"
 	"github.com/dptrace/dptrace/analyze/samplers"
-	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
 func (s *seen) finding() finding.Finding {
@@ -22,7 +21,7 @@ func (s *seen) finding() finding.Finding {
 		Evidence:  append(orders.Evidence(s.repeats), why(r)...),
 		Cost:      orders.Cost(s.training, s.repeats),
 		Fix:       fix(r),
-		NotABugIf: excuse(r),
+		Facts:     s,
 	}
 }
 
@@ -35,6 +34,8 @@ func reset(r orders.Repeat) bool {
 func why(r orders.Repeat) []finding.Evidence {
 	text := ""
 	switch {
+	case r.First.Promise == samplers.Within:
+		text = fmt.Sprintf("%s draws the samples, and %s makes batches of them.", samplers.Class(r.First.Object), r.First.Object.BatchSampler)
 	case reset(r) && r.Again.Object.Generator:
 		text = fmt.Sprintf("From the generator given to DataLoader PyTorch drew base seed %d as each of these passes began: it was put "+
 			"back to one state before each.",
@@ -80,20 +81,4 @@ for epoch in range(epochs):
 	}
 	return fmt.Sprintf("# %s: seed the generator of %s (%s.generator) once, before the first epoch, not before each",
 		at, samplers.Class(o), samplers.Path(o))
-}
-
-func excuse(r orders.Repeat) string {
-	switch {
-	case r.First.Promise == samplers.Own:
-		return samplers.Class(r.First.Object) + " is meant to give one order, by length or by difficulty."
-	case !r.SameData():
-		return "the DataLoader that is made anew for each pass has other data each time."
-	case r.First.Role != timeline.Train || r.Again.Role != timeline.Train:
-		return "these passes do not train."
-	case r.First.Promise == samplers.Within:
-		return samplers.Class(r.First.Object) + " does not decide on the order: " + r.First.Object.BatchSampler + " sorts the samples."
-	case !r.All:
-		return "the pass that was broken off was repeated on purpose."
-	}
-	return "every pass is meant to be in the very same order."
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/orders"
 	"github.com/dptrace/dptrace/analyze/samplers"
-	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
 // Rule is the rule.
@@ -23,12 +22,9 @@ var Rule = detect.Rule{
 	DP:      "DP14",
 	Title:   "A shuffling loader gives one order in several passes",
 	Sources: []collect.Any{orders.Source, values.Source, samples.Source},
+	Excuses: excuses,
 	Judge:   judge,
 }
-
-// enough samples of two passes, each another one at its index: the order is one
-// of other data.
-const enough = 8
 
 func judge(c *detect.Case) detect.Verdict {
 	list := detect.Of(c, orders.Source).Of(c.Loaders)
@@ -57,6 +53,7 @@ type seen struct {
 	c *detect.Case
 
 	certainty finding.Certainty
+	rated     int
 	training  []*orders.Pass
 	repeats   []orders.Repeat // of the surest kind, and less sure ones of the same training
 	ranks     []int           // of all such trainings
@@ -91,34 +88,40 @@ func (s *seen) look(o *orders.Loader) {
 
 // add a training in which orders came again.
 func (s *seen) add(rank int, training []*orders.Pass, found []orders.Repeat) {
-	slices.SortStableFunc(found, func(a, b orders.Repeat) int { return int(certainty(b) - certainty(a)) })
+	slices.SortStableFunc(found, func(a, b orders.Repeat) int { return s.rate(b) - s.rate(a) })
 	s.ranks = append(s.ranks, rank)
-	if c := certainty(found[0]); c > s.certainty || c == s.certainty && len(found) > len(s.repeats) {
-		s.certainty, s.training, s.repeats = c, training, found
+	if rate := s.rate(found[0]); rate > s.rated || rate == s.rated && len(found) > len(s.repeats) {
+		s.rated, s.training, s.repeats = rate, training, found
+		s.certainty = finding.Proven
+		if rate == 0 {
+			s.certainty = finding.Note
+		}
 	}
 }
 
 // other reports whether a repeat is of other data: rollouts, a buffer that was
 // filled anew. Where random numbers are drawn, it may be the same data, augmented.
 func (s *seen) other(r orders.Repeat) bool {
-	contents := detect.Of(s.c, values.Source)
-	same, other := values.CompareByIndex(contents.Samples(r.First.Pass), contents.Samples(r.Again.Pass))
-	return len(same) == 0 && len(other) >= enough && detect.Of(s.c, samples.Source).Fixed(r.First.Loader)
+	return r.OtherData(detect.Of(s.c, values.Source)) && detect.Of(s.c, samples.Source).Fixed(r.First.Loader)
 }
 
-// certainty that one repeated order is a bug.
-func certainty(r orders.Repeat) finding.Certainty {
+// rate a repeated order: 0 for one that is meant, else 1, and 1 more for each
+// excuse that it leaves no room for.
+func (s *seen) rate(r orders.Repeat) (n int) {
 	p, q := r.First, r.Again
 	switch {
 	case p.Epoch >= 0 && p.Epoch == q.Epoch:
-		return finding.Note // it was told that epoch twice, others in between: a pass done over
+		return 0 // it was told that epoch twice, others in between: a pass done over
 	case p.Promise == samplers.Own || q.Promise == samplers.Own:
-		return finding.Note // one order may be what it is for: by length, by difficulty
-	case !r.All, !r.SameData(), p.Promise != samplers.Shuffles, q.Promise != samplers.Shuffles,
-		p.Role != timeline.Train, q.Role != timeline.Train:
-		return finding.Likely
+		return 0 // one order may be what it is for: by length, by difficulty
 	}
-	return finding.Proven
+	n = 1
+	for _, excluded := range []func(orders.Repeat) bool{s.sameData, trains, decides, ended} {
+		if excluded(r) {
+			n++
+		}
+	}
+	return n
 }
 
 // verdict where no order came again that says something. nothing: why no orders

@@ -13,23 +13,18 @@ import (
 	"github.com/dptrace/dptrace/analyze/words"
 )
 
-func report(c *detect.Case, s *draws.Streams, hits []*redraw.Hit) finding.Finding {
+func report(c *detect.Case, s *draws.Streams, compared *redraw.Comparison, hits []*redraw.Hit) finding.Finding {
 	again, all := spread(hits)
 	passes := words.Upper(words.Ints("pass", again))
 	title := fmt.Sprintf("%s draw%s random numbers of an earlier pass again, from %s", passes, verb(len(again)), redraw.Names(hits))
 	if ranks := redraw.RanksOf(hits); len(ranks) > 1 {
 		title += ", on " + words.Ints("rank", ranks)
 	}
-	notABug := "every pass is meant to see the very same augmentations"
-	if hits[0].Certainty == finding.Likely && hits[0].Pairs[0].First.Ordering {
-		notABug += ", or what is drawn decides which samples this IterableDataset yields"
-	}
-	r := redraw.Report{Scope: reseed.Epochs, Loader: c.First(), Streams: s, Hits: hits}
+	r := redraw.Report{Scope: reseed.Epochs, Loader: c.First(), Streams: s, Effects: compared.Effects, Hits: hits}
 	return r.Finding(redraw.Wording{
-		Title:     title,
-		Cost:      fmt.Sprintf("%d of %d passes repeat numbers of an earlier one: %s", len(again), all, redraw.Variety(hits)),
-		Why:       why(c.First(), hits),
-		NotABugIf: notABug + ".",
+		Title: title,
+		Cost:  fmt.Sprintf("%d of %d passes repeat numbers of an earlier one: %s", len(again), all, redraw.Variety(hits)),
+		Why:   why(c.First(), hits),
 	})
 }
 
@@ -60,7 +55,10 @@ func why(l *timeline.Loader, hits []*redraw.Hit) []string {
 	p := hits[0].Pairs[0]
 	a, b := p.First.Worker, p.Second.Worker
 	var out []string
+	init := l.First().WorkerInit
 	switch {
+	case a.Number < 0 && p.Second.MadeLater:
+		out = append(out, fmt.Sprintf("The main process draws them, from a generator that it made anew in pass %d.", b.Pass.Number))
 	case a.Number < 0:
 		out = append(out, fmt.Sprintf("The main process draws them, and before pass %d its generator was put back.", b.Pass.Number))
 	case a.Number != b.Number:
@@ -69,11 +67,21 @@ func why(l *timeline.Loader, hits []*redraw.Hit) []string {
 	case a.Pass.Seeded && b.Pass.Seeded && a.Pass.BaseSeed == b.Pass.BaseSeed:
 		out = append(out, fmt.Sprintf("PyTorch seeded the workers of both passes from the same base seed (%d): "+
 			"its generator was seeded anew in between.", a.Pass.BaseSeed))
-	case hits[0].Slot.Role != "global" && a.Process != b.Process:
+	case a.Process == b.Process:
+		out = append(out, fmt.Sprintf("The worker is the same process; before pass %d its generator was put back.", b.Pass.Number))
+	case hits[0].Slot.Role == "global":
+	case p.First.MadeLater || p.Second.MadeLater:
+		out = append(out, "The workers of each pass are new processes, and each makes this generator anew from the same seed.")
+	case init != "":
+		out = append(out, "The workers of each pass are new processes, and after worker_init_fn ("+init+") this generator was in the same state "+
+			"in both passes.")
+	case l.First().StartMethod != "fork" && hits[0].Slot.Role == "module":
+		out = append(out, "The workers of each pass are new processes, and each imports the module that makes this generator, with the same seed.")
+	default:
 		out = append(out, "The workers of each pass are new processes, and each gets a copy of this generator from the main process, "+
 			"where it has not moved.")
 	}
-	if init := l.First().WorkerInit; init != "" && hits[0].Slot.Role == "global" && a.Process != b.Process {
+	if init != "" && hits[0].Slot.Role == "global" && a.Process != b.Process {
 		out = append(out, "PyTorch seeds this generator anew for each pass; after worker_init_fn ("+init+") it was the same as before.")
 	}
 	return out

@@ -6,6 +6,7 @@ package rngduplicateepochs
 import (
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/evidence/contents"
 	"github.com/dptrace/dptrace/analyze/evidence/draws"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/redraw"
@@ -17,14 +18,17 @@ var Rule = detect.Rule{
 	ID:      "rng-duplicate-epochs",
 	DP:      "DP1",
 	Title:   "A later pass draws the random numbers of an earlier one again",
-	Sources: []collect.Any{draws.Source},
+	Sources: []collect.Any{draws.Source, contents.Source},
+	Excuses: redraw.Excuses(excuses),
 	Judge:   judge,
 }
+
+var excuses = []redraw.Excuse{redraw.Untrained, redraw.Salt, redraw.Order, redraw.BySample}
 
 // judge compares each pass with the earlier ones of its training.
 func judge(c *detect.Case) detect.Verdict {
 	s := detect.Of(c, draws.Source)
-	compared := redraw.Comparison{Judge: certainty}
+	compared := redraw.Compare(c, certainty, excuses)
 	most, longest := 0, 0
 	for _, l := range c.Loaders {
 		most = max(most, len(l.Passes))
@@ -38,11 +42,11 @@ func judge(c *detect.Case) detect.Verdict {
 		}
 	}
 	hits := compared.Hits()
-	said := status(c, s, &compared, hits, most, longest)
-	if len(hits) == 0 {
-		return said
+	said := status(c, s, compared, hits, most, longest)
+	for _, alike := range redraw.Apart(hits) {
+		said = said.Noting(report(c, s, compared, alike))
 	}
-	return said.Noting(report(c, s, hits))
+	return said
 }
 
 // status says what could be compared: most is the passes of one rank, longest
@@ -52,6 +56,9 @@ func status(c *detect.Case, s *draws.Streams, compared *redraw.Comparison, hits 
 	case redraw.Best(hits) > finding.Note:
 		return detect.Found(compared.Reason(hits))
 	case compared.Streams > 0:
+		if open := compared.Open(s, c.Loaders); open != "" {
+			return detect.CannotTell(open)
+		}
 		return detect.Clean(compared.Reason(hits))
 	case most < 2:
 		return detect.CannotTell("one pass")
@@ -60,7 +67,7 @@ func status(c *detect.Case, s *draws.Streams, compared *redraw.Comparison, hits 
 	case compared.Parties == 1:
 		return detect.CannotTell("random numbers were drawn in one pass only")
 	}
-	return detect.CannotTell(redraw.Nothing(s, c.Loaders))
+	return detect.CannotTell(compared.Nothing(s, c.Loaders))
 }
 
 func pass(d *draws.Draws) any { return d.Worker.Pass }
@@ -86,18 +93,14 @@ next:
 	return sets
 }
 
-// certainty that it is a bug when two passes drew the same.
+// certainty that it is a bug when two passes drew the same, but for the excuses.
 func certainty(a, b *draws.Draws) finding.Certainty {
 	p, q := a.Worker.Pass, b.Worker.Pass
 	switch {
 	case p == q:
 		return 0 // rng-duplicate-workers
-	case p.Role == timeline.Eval || q.Role == timeline.Eval:
+	case redraw.Idle(p) || redraw.Idle(q):
 		return finding.Note // an evaluation with fixed seeds
-	case p.Role != timeline.Train && p.Blind || q.Role != timeline.Train && q.Blind:
-		return finding.Note // it may be one
-	case p.Role != timeline.Train || q.Role != timeline.Train || a.Ordering || b.Ordering:
-		return finding.Likely
 	}
 	return finding.Proven
 }

@@ -25,14 +25,12 @@ func (c *comparison) report(hits []*redraw.Hit) finding.Finding {
 	if len(all) > 1 {
 		title += ", in " + words.Of(len(passes), len(all), "pass")
 	}
-	same := redraw.Outputs(hits[0].Slot, hits[0].Pairs[0].Words)
-	r := redraw.Report{Scope: reseed.Ranks, Loader: c.First(), Streams: c.streams, Hits: hits}
+	r := redraw.Report{Scope: reseed.Ranks, Loader: c.First(), Streams: c.streams, Effects: c.Effects, Hits: hits}
 	return r.Finding(redraw.Wording{
 		Title: title,
-		Cost: fmt.Sprintf("%d ranks drew the same %s numbers in %d of %d passes: %s", len(ranks), same,
-			len(passes), max(len(all), len(passes)), redraw.Variety(hits)),
-		Why:       c.why(hits[0]),
-		NotABugIf: "these ranks hold parts of one model and must see the same data (tensor, pipeline or context parallel).",
+		Cost: fmt.Sprintf("%d ranks drew the same numbers in %d of %d passes (%s): %s", len(ranks),
+			len(passes), max(len(all), len(passes)), redraw.FirstTime(hits[0]), redraw.Variety(hits)),
+		Why: c.why(hits[0]),
 	})
 }
 
@@ -46,7 +44,7 @@ func (c *comparison) why(h *redraw.Hit) (why []string) {
 	switch relation := c.Relation(a.Loader.Process, b.Loader.Process); {
 	case relation == timeline.DataParallel:
 		why = append(why, "The gradients of these ranks are reduced together (DDP or FSDP), so their samples make one batch.")
-	case h.Certainty == finding.Likely:
+	case h.Certainty > finding.Note:
 		why = append(why, "It was not seen that the gradients of these ranks are reduced together, so they may be parts of one model.")
 	}
 	return why

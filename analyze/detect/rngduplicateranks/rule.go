@@ -9,7 +9,9 @@ import (
 
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/effects"
 	"github.com/dptrace/dptrace/analyze/evidence/batches"
+	"github.com/dptrace/dptrace/analyze/evidence/contents"
 	"github.com/dptrace/dptrace/analyze/evidence/draws"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/redraw"
@@ -20,8 +22,27 @@ import (
 var Rule = detect.Rule{
 	ID:      "rng-duplicate-ranks",
 	Title:   "Ranks augment other samples with the same random numbers",
-	Sources: []collect.Any{draws.Source, batches.Requested},
+	Sources: []collect.Any{draws.Source, contents.Source, batches.Requested},
+	Excuses: redraw.Excuses(excuses),
 	Judge:   judge,
+}
+
+var excuses = []redraw.Excuse{
+	{
+		Text: "these ranks hold parts of one model (tensor, pipeline or context parallel), or models of their own: " +
+			"it was not seen that their gradients are reduced together.",
+		Excluded: func(c *detect.Case, _ *effects.Effects, _ *redraw.Hit, p *redraw.Pair) bool {
+			a, b := p.First.Worker.Pass.Loader.Process, p.Second.Worker.Pass.Loader.Process
+			return c.Relation(a, b) == timeline.DataParallel
+		},
+	},
+	redraw.Untrained, redraw.Salt, redraw.Order,
+	{
+		Text: "the ranks must agree on what is drawn: one size for the whole step (multi-scale training).",
+		Excluded: func(_ *detect.Case, e *effects.Effects, h *redraw.Hit, _ *redraw.Pair) bool {
+			return e.PerSample(h.Slot.Key())
+		},
+	},
 }
 
 // comparison of one loader's ranks.
@@ -29,14 +50,14 @@ type comparison struct {
 	*detect.Case
 	streams  *draws.Streams
 	requests batches.ByPass[batches.Requests]
-	redraw.Comparison
+	*redraw.Comparison
 	// Pairs of draws that agree although nothing is wrong, or not this.
 	sameSamples, undecided int
 }
 
 func judge(c *detect.Case) detect.Verdict {
 	k := &comparison{Case: c, streams: detect.Of(c, draws.Source), requests: detect.Of(c, batches.Requested)}
-	k.Judge = k.certainty
+	k.Comparison = redraw.Compare(c, k.certainty, excuses)
 	together := false // two ranks that may be compared
 	for _, ranks := range replicas(c.Loaders) {
 		if len(ranks) > 1 {
@@ -46,10 +67,10 @@ func judge(c *detect.Case) detect.Verdict {
 	}
 	hits := k.Hits()
 	said := k.status(hits, together)
-	if len(hits) == 0 {
-		return said
+	for _, alike := range redraw.Apart(hits) {
+		said = said.Noting(k.report(alike))
 	}
-	return said.Noting(k.report(hits))
+	return said
 }
 
 func (c *comparison) status(hits []*redraw.Hit, together bool) detect.Verdict {
@@ -68,9 +89,12 @@ func (c *comparison) status(hits []*redraw.Hit, together bool) detect.Verdict {
 		return detect.CannotTell("ranks draw the same numbers, and the program made process groups or a mesh of its own, " +
 			"which may put them into one replica")
 	case c.Streams > 0:
+		if open := c.Open(c.streams, c.Loaders); open != "" {
+			return detect.CannotTell(open)
+		}
 		return detect.Clean(c.Comparison.Reason(hits))
 	}
-	return detect.CannotTell(redraw.Nothing(c.streams, c.Loaders))
+	return detect.CannotTell(c.Nothing(c.streams, c.Loaders))
 }
 
 // compare passes of the same number between ranks.
@@ -109,18 +133,13 @@ func (c *comparison) certainty(a, b *draws.Draws) finding.Certainty {
 	if samples == batches.Same {
 		c.sameSamples++
 	}
-	train := p.Role == timeline.Train && q.Role == timeline.Train
 	switch blind := p.Blind || q.Blind; {
 	case samples == batches.Same:
 		return finding.Note
 	case samples == batches.Unknown && blind:
 		return finding.Note // they may be the same
-	case p.Role == timeline.Eval || q.Role == timeline.Eval:
-		return finding.Note
-	case !train && blind:
-		return finding.Note // an evaluation, maybe
-	case relation != timeline.DataParallel || !train || a.Ordering || b.Ordering:
-		return finding.Likely
+	case redraw.Idle(p) || redraw.Idle(q):
+		return finding.Note // an evaluation
 	}
 	return finding.Proven
 }

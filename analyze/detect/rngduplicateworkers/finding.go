@@ -13,7 +13,7 @@ import (
 	"github.com/dptrace/dptrace/analyze/words"
 )
 
-func report(c *detect.Case, s *draws.Streams, hits []*redraw.Hit) finding.Finding {
+func report(c *detect.Case, s *draws.Streams, compared *redraw.Comparison, hits []*redraw.Hit) finding.Finding {
 	involved, all, passes, allPasses := spread(c, hits)
 	title := fmt.Sprintf("%s draw the same random numbers from %s", words.Upper(words.Of(involved, all, "worker")), redraw.Names(hits))
 	if allPasses > 1 {
@@ -22,21 +22,13 @@ func report(c *detect.Case, s *draws.Streams, hits []*redraw.Hit) finding.Findin
 	if ranks := redraw.RanksOf(hits); len(ranks) > 1 {
 		title += ", on " + words.Ints("rank", ranks)
 	}
-	r := redraw.Report{Scope: reseed.Workers, Loader: c.First(), Streams: s, Hits: hits}
+	r := redraw.Report{Scope: reseed.Workers, Loader: c.First(), Streams: s, Effects: compared.Effects, Hits: hits}
 	return r.Finding(redraw.Wording{
 		Title: title,
-		Cost: fmt.Sprintf("%d of %d workers drew the same %s numbers in %d of %d passes: %s", involved, all,
-			redraw.Outputs(hits[0].Slot, hits[0].Pairs[0].Words), passes, allPasses, redraw.Variety(hits)),
-		Why:       why(c.First(), hits),
-		NotABugIf: "you want the k-th sample of each worker to be augmented alike" + ordering(hits) + ".",
+		Cost: fmt.Sprintf("%d of %d workers drew the same numbers in %d of %d passes (%s): %s", involved, all,
+			passes, allPasses, redraw.FirstTime(hits[0]), redraw.Variety(hits)),
+		Why: why(c.First(), hits),
 	})
-}
-
-func ordering(hits []*redraw.Hit) string {
-	if hits[0].Certainty == finding.Likely {
-		return ", or what is drawn decides which samples this IterableDataset yields (a shuffle on which all workers must agree)"
-	}
-	return ""
 }
 
 // spread counts the workers and passes of the hits: of the pass with the most.
@@ -73,18 +65,19 @@ func spread(c *detect.Case, hits []*redraw.Hit) (workers, of, passes, allPasses 
 
 // why the workers are alike.
 func why(l *timeline.Loader, hits []*redraw.Hit) []string {
-	objects, globals := false, false
+	var objects *redraw.Hit
+	globals := false
 	for _, h := range hits {
 		if h.Slot.Role == "global" {
 			globals = true
-		} else {
-			objects = true
+		} else if objects == nil {
+			objects = h
 		}
 	}
 	var out []string
-	if objects {
+	if objects != nil {
 		out = append(out, "PyTorch seeds its own generator and the global ones of random and NumPy anew in each worker. "+
-			"It does not seed generator objects: each worker got a copy in one and the same state.")
+			"It does not seed generator objects: "+origin(l, objects)+".")
 	}
 	if init := l.First().WorkerInit; globals && init != "" {
 		out = append(out, "PyTorch seeds this generator differently in each worker; after worker_init_fn ("+init+") it was the same in several.")
@@ -93,6 +86,20 @@ func why(l *timeline.Loader, hits []*redraw.Hit) []string {
 			"they inherit the state of the main process.")
 	}
 	return out
+}
+
+// origin of the one state that a generator has in all workers.
+func origin(l *timeline.Loader, h *redraw.Hit) string {
+	first := l.First()
+	switch {
+	case h.Pairs[0].First.MadeLater:
+		return "each worker made this one itself, and from the same seed"
+	case first.WorkerInit != "":
+		return "after worker_init_fn (" + first.WorkerInit + ") each worker had this one in one and the same state"
+	case first.StartMethod != "fork" && h.Slot.Role == "module":
+		return "each worker imported the module that makes this one, with the same seed"
+	}
+	return "each worker got a copy in one and the same state"
 }
 
 // oldTorch reports whether this PyTorch does not seed NumPy in workers: before 1.9.

@@ -5,6 +5,7 @@ package rngduplicateworkers
 import (
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/evidence/contents"
 	"github.com/dptrace/dptrace/analyze/evidence/draws"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/redraw"
@@ -16,21 +17,24 @@ var Rule = detect.Rule{
 	ID:      "rng-duplicate-workers",
 	DP:      "DP1",
 	Title:   "Workers of one pass draw the same random numbers",
-	Sources: []collect.Any{draws.Source},
+	Sources: []collect.Any{draws.Source, contents.Source},
+	Excuses: redraw.Excuses(excuses),
 	Judge:   judge,
 }
+
+var excuses = []redraw.Excuse{redraw.Untrained, redraw.Salt, redraw.Order, redraw.BySample}
 
 // judge compares the workers of each pass with each other.
 func judge(c *detect.Case) detect.Verdict {
 	s := detect.Of(c, draws.Source)
-	compared := redraw.Comparison{Judge: certainty}
+	compared := redraw.Compare(c, certainty, excuses)
 	for _, pass := range c.Passes() {
 		compared.Among(s.OfPass(pass), worker)
 	}
 	hits, twins := compared.Hits(), twins(c, s)
-	said := status(c, s, &compared, hits, len(twins) > 0)
-	if len(hits) > 0 {
-		said = said.Noting(report(c, s, hits))
+	said := status(c, s, compared, hits, len(twins) > 0)
+	for _, alike := range redraw.Apart(hits) {
+		said = said.Noting(report(c, s, compared, alike))
 	}
 	return said.Noting(twins...)
 }
@@ -47,11 +51,14 @@ func status(c *detect.Case, s *draws.Streams, compared *redraw.Comparison, hits 
 	case workers == 1:
 		return detect.NotApplicable("one worker")
 	case compared.Streams > 0:
+		if open := compared.Open(s, c.Loaders); open != "" {
+			return detect.CannotTell(open)
+		}
 		return detect.Clean(compared.Reason(hits))
 	case compared.Parties == 1:
 		return detect.CannotTell("random numbers were drawn in one worker only")
 	}
-	return detect.CannotTell(redraw.Nothing(s, c.Loaders))
+	return detect.CannotTell(compared.Nothing(s, c.Loaders))
 }
 
 // workersOf is the most workers that a DataLoader of the loader was made with.
@@ -66,17 +73,13 @@ func workersOf(ranks timeline.Ranks) (most int) {
 
 func worker(d *draws.Draws) any { return d.Worker }
 
-// certainty that it is a bug when two workers drew the same.
+// certainty that it is a bug when two workers drew the same, but for the excuses.
 func certainty(a, b *draws.Draws) finding.Certainty {
 	switch {
 	case a.Worker == b.Worker:
 		return 0 // seeded again in between; not what this rule is about
-	case a.Worker.Pass.Role == timeline.Eval:
+	case redraw.Idle(a.Worker.Pass):
 		return finding.Note // fixed seeds in an evaluation are common and wanted
-	case a.Worker.Pass.Role != timeline.Train && a.Worker.Pass.Blind:
-		return finding.Note // it may be one
-	case a.Ordering:
-		return finding.Likely // may decide which samples come, which all workers must agree about
 	}
 	return finding.Proven
 }

@@ -50,7 +50,7 @@ func twin(p *redraw.Pair) finding.Finding {
 }
 
 func between(a, b *draws.Draws) finding.Certainty {
-	if a.Slot == b.Slot || redraw.KeyOf(a) == redraw.KeyOf(b) {
+	if a.Slot == b.Slot || a.Slot.Key() == b.Slot.Key() {
 		return 0
 	}
 	return finding.Note

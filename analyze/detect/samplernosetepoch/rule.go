@@ -10,11 +10,11 @@ import (
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/analyze/evidence/batches"
+	"github.com/dptrace/dptrace/analyze/evidence/values"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/orders"
 	"github.com/dptrace/dptrace/analyze/samplers"
 	"github.com/dptrace/dptrace/analyze/timeline"
-	"github.com/dptrace/dptrace/analyze/words"
 )
 
 // Rule is the rule.
@@ -22,13 +22,14 @@ var Rule = detect.Rule{
 	ID:      "sampler-no-set-epoch",
 	DP:      "DP14",
 	Title:   "A sampler is never told the epoch and replays one order",
-	Sources: []collect.Any{orders.Source, batches.Epochs},
+	Sources: []collect.Any{orders.Source, batches.Epochs, values.Source},
+	Excuses: excuses,
 	Judge:   judge,
 }
 
 func judge(c *detect.Case) detect.Verdict {
 	list := detect.Of(c, orders.Source).Of(c.Loaders)
-	if r := find(list); r.certainty != 0 {
+	if r := find(c, list); len(r.repeats) > 0 {
 		reason := fmt.Sprintf("%d of %d passes in the order of an earlier one, at epoch %d",
 			len(r.repeats), len(r.training), r.training[0].Epoch)
 		return detect.Found(reason, r.finding(c))
@@ -55,16 +56,19 @@ func climbs(o *orders.Loader) bool {
 	return slices.ContainsFunc(o.Trainings, func(training []*orders.Pass) bool { return o.Frozen(training) && !training[0].Shuffled() })
 }
 
-// replay is the training that is shown: the longest of the surest.
+// replay is the training that is shown: the longest of those that leave the fewest
+// excuses open.
 type replay struct {
-	certainty finding.Certainty
-	training  []*orders.Pass
-	repeats   []orders.Repeat
-	ranks     []int // of all such trainings
+	c        *detect.Case
+	rated    int
+	training []*orders.Pass
+	repeats  []orders.Repeat // the surest one first
+	ranks    []int           // of all such trainings
 }
 
 // find the trainings that replay one order at one epoch.
-func find(list []*orders.Loader) (r replay) {
+func find(c *detect.Case, list []*orders.Loader) *replay {
+	r := &replay{c: c}
 	for _, o := range list {
 		if o.Iterable() {
 			continue
@@ -74,31 +78,21 @@ func find(list []*orders.Loader) (r replay) {
 			if len(repeats) == 0 || !o.Frozen(training) {
 				continue
 			}
+			slices.SortStableFunc(repeats, func(a, b orders.Repeat) int { return r.rate(b) - r.rate(a) })
 			r.ranks = append(r.ranks, o.Rank())
-			if c := certainty(repeats); c > r.certainty || c == r.certainty && len(repeats) > len(r.repeats) {
-				r.certainty, r.training, r.repeats = c, training, repeats
+			if n := r.rate(repeats[0]); n > r.rated || n == r.rated && len(repeats) > len(r.repeats) {
+				r.rated, r.training, r.repeats = n, training, repeats
 			}
 		}
 	}
 	return r
 }
 
-// certainty of the surest pair: torch's own sampler, and one dataset object.
-// Loaders made anew for each pass may be over other data each time.
-func certainty(repeats []orders.Repeat) finding.Certainty {
-	for _, r := range repeats {
-		if r.All && r.SameData() && r.First.Promise == samplers.Shuffles && r.First.Role == timeline.Train && r.Again.Role == timeline.Train {
-			return finding.Proven
-		}
-	}
-	return finding.Likely
-}
-
 func (r *replay) finding(c *detect.Case) finding.Finding {
 	first := r.repeats[0].First
 	o := first.Object
 	class, sampler := samplers.Class(o), samplers.Path(o)
-	f := finding.Finding{Certainty: r.certainty}
+	f := finding.Finding{Certainty: finding.Proven}
 	f.Title = fmt.Sprintf("%s: the epoch of %s stays %d%s",
 		orders.Passes(r.repeats, r.training), class, first.Epoch, orders.OnRanks(c.Loaders, r.ranks))
 	f.Evidence = []finding.Evidence{{Refs: orders.Begins(r.training), Text: fmt.Sprintf(
@@ -113,10 +107,7 @@ for epoch in range(first_epoch, epochs):
     %s.set_epoch(epoch)
     for batch in loader:
         ...`, first.Loader.At(), sampler)
-	f.NotABugIf = "every pass is meant to be in the very same order."
-	if r.certainty < finding.Proven {
-		f.NotABugIf = excuse(r.repeats[0])
-	}
+	f.Facts = r
 	return f
 }
 
@@ -134,22 +125,4 @@ func told(p *timeline.Process, t *batches.Told) finding.Evidence {
 		Text: fmt.Sprintf("set_epoch was called %s, the last time by %s with epoch %d.",
 			times, timeline.Place(p.Cwd, t.Last.File, t.Last.Line), t.Last.Epoch),
 	}
-}
-
-// excuse says what the trace leaves open.
-func excuse(r orders.Repeat) string {
-	var ifs []string
-	if !r.SameData() {
-		ifs = append(ifs, "the DataLoader that is made anew for each pass has other data each time")
-	}
-	if r.First.Promise != samplers.Shuffles {
-		ifs = append(ifs, samplers.Class(r.First.Object)+" is meant to give one order, in which its epoch has no part")
-	}
-	if r.First.Role != timeline.Train || r.Again.Role != timeline.Train {
-		ifs = append(ifs, "these passes do not train")
-	}
-	if len(ifs) == 0 {
-		ifs = append(ifs, "the pass that was broken off was repeated on purpose")
-	}
-	return words.List(ifs) + "."
 }

@@ -17,6 +17,7 @@ type played struct {
 	open    bool    // the pass is broken off
 	lost    bool
 	passes  int
+	empty   bool // it delivers nothing
 }
 
 func stream(change func(*traces.Loader)) traces.Loader {
@@ -50,6 +51,19 @@ var cases = []struct {
 	{"a distributed sampler", played{object: stream(func(l *traces.Loader) {
 		l.Iterable, l.Length, l.SamplerTotal, l.SamplerReplicas, l.Sampler = false, 99, 96, 4, "torch.utils.data.distributed.DistributedSampler"
 	})}, "note", []string{"leaves out 3 of 99 samples", "4 ranks"}},
+
+	{"a validation set smaller than a batch", played{object: stream(func(l *traces.Loader) {
+		l.Iterable, l.Length, l.Samplers = false, 5, SequentialSampler
+	}), empty: true, passes: 3}, "likely", []string{"nothing in each of its 3 passes", "a batch is 8", "5 samples make no batch of 8", "drop_last=False", "a client"}},
+	{"a share smaller than a batch, of a dataset of unknown length", played{object: stream(func(l *traces.Loader) {
+		l.Iterable, l.Samplers = false, RandomSampler
+	}), empty: true}, "likely", []string{"in its one pass", "fewer samples make no batch"}},
+	{"samples enough, and nothing came", played{object: stream(func(l *traces.Loader) {
+		l.Iterable, l.Length, l.Samplers = false, 50, SequentialSampler
+	}), empty: true, passes: 2}, "not-applicable", nil},
+	{"an empty dataset", played{object: stream(func(l *traces.Loader) {
+		l.Iterable, l.Length, l.Samplers = false, 0, SequentialSampler
+	}), empty: true, passes: 2}, "not-applicable", nil},
 
 	{"nothing left", played{object: lasting, batches: []int32{4, 4}, left: []int32{0, 0}}, "clean", []string{"no worker dropped"}},
 	{"no drop_last", played{object: stream(func(l *traces.Loader) { l.DropLast = false }), batches: []int32{4, 4}}, "not-applicable", []string{"not set"}},
@@ -98,7 +112,7 @@ func (c *played) play(r *Run) {
 			r.Add(proc, traces.Worker{Worker: int32(i), Pid: pid, Phase: "ready"})
 			fetch(proc, 0, 0, int32(i), n, at(i))
 		}
-		if len(c.batches) == 0 {
+		if len(c.batches) == 0 && !c.empty {
 			fetch(p.Proc, 1, pass, -1, 4, at(0))
 		}
 		end := "dropped"

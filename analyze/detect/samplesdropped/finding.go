@@ -44,7 +44,6 @@ func (s *seen) finding(c *detect.Case) finding.Finding {
 	f.Cost = fmt.Sprintf("%s (%.1f %% of the pass) that were read and never delivered, in %s",
 		words.Count(w.dropped, "sample"), 100*float64(w.dropped)/float64(all), words.Count(s.losing, "pass"))
 	f.Fix = w.fix()
-	f.NotABugIf = "the samples at the end of each worker's share are not wanted."
 	return f
 }
 
@@ -69,8 +68,7 @@ func (l *lost) bySampler() finding.Finding {
 			Refs: []finding.Ref{{Part: l.pass.Loader.Process.Part.Name, Table: "loader", Seq: o.Seq}},
 			Text: fmt.Sprintf("%s deals out %s samples; the dataset has %s.", o.Sampler, words.Number(o.SamplerTotal), words.Number(o.Length)),
 		}},
-		Cost:      fmt.Sprintf("%s a pass, others in each pass if it shuffles", words.Count(l.sampler, "sample")),
-		Fix:       fmt.Sprintf("# %s: repeat some samples instead\nDistributedSampler(dataset, drop_last=False)", l.pass.Loader.At()),
-		NotABugIf: "a few samples less do not matter.",
+		Cost: fmt.Sprintf("%s a pass, others in each pass if it shuffles", words.Count(l.sampler, "sample")),
+		Fix:  fmt.Sprintf("# %s: repeat some samples instead\nDistributedSampler(dataset, drop_last=False)", l.pass.Loader.At()),
 	}
 }

@@ -21,6 +21,7 @@ var Rule = detect.Rule{
 	ID:      "samples-dropped",
 	Title:   "drop_last drops samples in every worker",
 	Sources: []collect.Any{batches.Fetched, batches.LeftOver},
+	Excuses: excuses,
 	Judge:   judge,
 }
 
@@ -28,6 +29,9 @@ var Rule = detect.Rule{
 const thousandth = 1000
 
 func judge(c *detect.Case) detect.Verdict {
+	if n := lookForNothing(c); n != nil {
+		return detect.Found(fmt.Sprintf("nothing was delivered in %s", words.Count(n.passes, "pass")), n.finding())
+	}
 	s := look(c)
 	switch w := s.worst; {
 	case w != nil && w.sure > finding.Note:

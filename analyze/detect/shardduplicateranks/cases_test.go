@@ -90,7 +90,11 @@ func (p played) play(r *Run) {
 		}
 		o := main.Serve(s)
 		if p.threads != nil {
-			o.Stream(p.how, p.threads(rank)...)
+			for pass := range 2 {
+				if pass == 0 || s.Batched != "no" {
+					o.Stream(p.how, p.threads(rank)...)
+				}
+			}
 			continue
 		}
 		for pass := range 2 {

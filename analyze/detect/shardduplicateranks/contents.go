@@ -1,6 +1,7 @@
 package shardduplicateranks
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/dptrace/dptrace/analyze/evidence/samples"
@@ -43,7 +44,7 @@ func (v *verdict) workers(number int, a, b *timeline.Pass) {
 	}
 	v.compared[[2]int{a.Loader.Rank(), b.Loader.Rank()}] = true
 	v.passes[number] = true
-	v.random = v.random || !(v.ledger.Fixed(a.Loader) && v.ledger.Fixed(b.Loader))
+	v.random = v.random || !(v.ledger.Recurs(a.Loader) && v.ledger.Recurs(b.Loader))
 	if found == nil {
 		found = v.crossed(a, b)
 	}
@@ -75,6 +76,11 @@ func (v *verdict) sideBySide(a, b *timeline.Pass) (found *samples.Twins, looked 
 		t := samples.Compare(r, s)
 		switch {
 		case t == nil:
+		case t.Overruled():
+			v.excuses["samples of several ranks are equal, and what the collate function makes of them is not: they name data of which each "+
+				"rank has its own, or it draws random numbers"] = true
+		case t.By == samples.Payload && (!t.Payload.Tells() || v.ledger.Recurs(a.Loader)):
+			v.excuses[fmt.Sprintf("%s is equal in samples of several ranks, and other parts of them are not", t.Payload.Title())] = true
 		case t.Partly: // one file that both were given, or that is listed twice
 			v.excuses[some] = true
 		case found == nil || t.Sure() > found.Sure():
@@ -132,7 +138,7 @@ func (v *verdict) crossed(a, b *timeline.Pass) *samples.Twins {
 			if r.Worker.Number == s.Worker.Number || !samples.Even(r, s) {
 				continue
 			}
-			if t := samples.Compare(r, s); t != nil && !t.Partly && !t.Anywhere && t.Every() {
+			if t := samples.Compare(r, s); t != nil && !t.Overruled() && !t.Partly && !t.Anywhere && t.Every() {
 				return t
 			}
 		}

@@ -119,7 +119,8 @@ func (p *pair) text(scale int) string {
 	a, b := p.a.Loader.Rank(), p.b.Loader.Rank()
 	if t := p.twins; t != nil {
 		what := map[samples.Basis]string{samples.Whole: "contents, bit by bit", samples.Chunks: "pieces of their contents",
-			samples.Texts: "the texts in them"}[t.By]
+			samples.Texts: "the texts in them", samples.Rows: "the rows of the batches that they have become, bit by bit",
+			samples.Payload: "their " + t.Payload.Title()}[t.By]
 		switch {
 		case t.Scattered:
 			return fmt.Sprintf("Pass %d: ranks %d and %d read %d samples each. Of %d that were looked at on each %d are in both, bit by bit; "+

@@ -203,10 +203,7 @@ func (v *verdict) nothing() detect.Verdict {
 
 // unfixed says why contents that differ may be one sample's.
 func (v *verdict) unfixed() string {
-	if l := v.ranks[0]; samples.HandsOutBatches(l) && !v.ledger.Drew(l) {
-		return words.BatchesDiffer
-	}
-	return words.ContentsDiffer
+	return v.ledger.Unfixed(v.ranks[0])
 }
 
 // left says which samples were left out.

@@ -65,6 +65,10 @@ func TestCases(t *testing.T) {
 		}
 	}
 	drew := func(r *Run) { r.Add(2, traces.RngState{When: "after"}) }
+	var stream *Server
+	var workers [][]Sample
+	again := func(*Run) { stream.Stream(Train, workers...) }
+	anew := func(*Run) { stream.Stream(Train, read(40, 1000, 2), read(40, 1001, 2)) }
 	named := func(i int) string { return fmt.Sprint("file ", i) }
 	for _, c := range []struct {
 		name    string
@@ -84,11 +88,10 @@ func TestCases(t *testing.T) {
 		{"one reads a part of what the other reads", "", [][]Sample{read(12, 8, 1), read(40, 0, 1)}, Train, nil, "proven", []string{"12 of 12"}},
 		{"evaluation", "", [][]Sample{read(40, 0, 1), read(40, 0, 1)}, Eval, nil, "proven", nil},
 
-		{"one file of several", "", [][]Sample{join(read(20, 0, 1), read(12, 100, 1)), join(read(30, 200, 1), read(12, 100, 1))}, Train, nil, "note", []string{"12 samples in a row", "from position 20 of worker 0, and 30 of worker 1"}},
+		{"one file of several", "", [][]Sample{join(read(20, 0, 1), read(12, 100, 1)), join(read(30, 200, 1), read(12, 100, 1))}, Train, nil, "note", []string{"12 samples of Tracks come from several workers, of 62", "12 in a row", "from position 20 of worker 0, and 30 of worker 1"}},
 		{"each reads everything, in an order of its own, a part was looked at", "", [][]Sample{mixed(300, 0, 60, 1), mixed(300, 0, 60, 2), mixed(300, 0, 60, 3)}, Train, nil, "likely",
 			[]string{"All 3 workers read the same samples of Tracks, each in an order of its own", "of 360 samples that were looked at", "36 are expected", "900 samples were delivered, 300 of them different", "before it is shuffled"}},
-		{"a share each, mixed", "", [][]Sample{mixed(300, 0, 60, 1), mixed(300, 300, 60, 2)}, Train, nil, "clean", nil},
-		{"a share each, mixed, hardly looked at", "", [][]Sample{mixed(300, 0, 32, 1), mixed(300, 300, 32, 2)}, Train, nil, "cannot-tell", []string{"too few samples", "--digest full"}},
+		{"a share each, mixed", "", [][]Sample{mixed(300, 0, 60, 1), mixed(300, 300, 60, 2)}, Train, again, "cannot-tell", []string{"240 of 1,200 samples were looked at", "--digest full"}},
 		{"a share each, of rows that come several times", "", [][]Sample{with(mixed(300, 0, 60, 1), func(i int, s *Sample) {
 			if i < 20 {
 				s.Content = fmt.Sprint("common ", i%14)
@@ -97,15 +100,26 @@ func TestCases(t *testing.T) {
 			if i < 20 {
 				s.Content = fmt.Sprint("common ", (i+5)%14)
 			}
-		})}, Train, nil, "clean", nil},
+		})}, Train, again, "cannot-tell", []string{"14 samples came from several workers"}},
 		{"broken off, the beginnings agree", "", [][]Sample{with(read(80, 0, 1), unlooked(16)), with(read(80, 0, 1), unlooked(16))}, Pass{Optimizer: 1, Break: 10}, nil, "likely", nil},
 		{"pieces of contents", "", [][]Sample{with(read(40, 0, 1), func(_ int, s *Sample) { s.Kind = 2 }), with(read(40, 0, 1), func(_ int, s *Sample) { s.Kind = 2 })}, Train, nil, "likely", []string{"pieces"}},
 		{"augmented, with names", "", [][]Sample{augmented(0, 40, named, 1), augmented(1, 40, named, 1)}, Train, nil, "likely", []string{"texts"}},
 		{"all shards of webdataset", "webdataset.compat.WebDataset", [][]Sample{read(40, 0, 1), read(40, 0, 1)}, Train, nil, "proven", []string{"split_by_worker"}},
 		{"dealt to the ranks by accelerate", "accelerate.data_loader.IterableDatasetShard", [][]Sample{read(40, 0, 1), read(40, 0, 1)}, Train, nil, "proven", []string{"in __iter__ of your dataset"}},
 
-		{"a share each", "", [][]Sample{read(40, 0, 2), read(40, 1, 2)}, Train, nil, "clean", []string{"2 workers in 1 pass"}},
-		{"a share each, some rows are equal in the data", "", [][]Sample{join(read(7, 0, 1), read(33, 100, 1)), join(read(7, 0, 1), read(33, 300, 1))}, Train, nil, "clean", nil},
+		{"a share each", "", [][]Sample{read(40, 0, 2), read(40, 1, 2)}, Train, again, "clean", []string{"2 workers in 2 passes: 160 samples"}},
+		{"a share each, in one pass", "", [][]Sample{read(40, 0, 2), read(40, 1, 2)}, Train, nil, "cannot-tell", []string{"in one pass", "drawn anew"}},
+		{"a share each, and a second pass of other contents", "", [][]Sample{read(40, 0, 2), read(40, 1, 2)}, Train, anew, "cannot-tell",
+			[]string{"came again in another pass"}},
+		{"one sample at each seam", "", [][]Sample{read(21, 0, 1), read(21, 20, 1), read(20, 40, 1)}, Train, again, "proven",
+			[]string{"1 sample at the end of each worker's share of Tracks is the beginning of the next one's", "2 of 60 samples count twice", "Of 62 samples that were delivered in this pass 62 were looked at. 60 of these are different", "no \"+ 1\""}},
+		{"one sample at the only seam", "", [][]Sample{read(21, 0, 1), read(20, 20, 1)}, Train, again, "likely", []string{"1 sample at the end", "1 of 40", "list a file several times"}},
+		{"a last sample that is the first one: padded", "", [][]Sample{read(21, 20, 1), read(21, 0, 1)}, Train, again, "cannot-tell", []string{"1 sample came from several workers"}},
+		{"one sample at the seam of one pass of two", "", [][]Sample{read(21, 0, 1), read(20, 20, 1)}, Train, func(r *Run) {
+			stream.Stream(Train, read(20, 0, 1), read(20, 20, 1))
+		}, "cannot-tell", []string{"1 sample came from several workers"}},
+		{"two rounds, dealt out in turns", "", [][]Sample{join(read(20, 0, 2), read(19, 1, 2)), join(read(19, 1, 2), read(20, 0, 2))}, Train, nil, "likely", []string{"gone through several times"}},
+		{"a share each, some rows are equal in the data", "", [][]Sample{join(read(7, 0, 1), read(33, 100, 1)), join(read(7, 0, 1), read(33, 300, 1))}, Train, again, "cannot-tell", []string{"7 samples came from several workers"}},
 		{"next to nothing in them", "", [][]Sample{with(read(40, 0, 1), func(_ int, s *Sample) { s.Kind = 5 }), with(read(40, 0, 1), func(_ int, s *Sample) { s.Kind = 5 })}, Train, nil, "cannot-tell", []string{"fewer than 8"}},
 		{"some of it could not be read", "", [][]Sample{with(read(40, 0, 1), func(_ int, s *Sample) { s.Kind = 33 }), with(read(40, 0, 1), func(_ int, s *Sample) { s.Kind = 33 })}, Train, nil, "cannot-tell", []string{"fewer than 8"}},
 		{"shards of webdataset begin alike", "webdataset.compat.WebDataset", [][]Sample{with(read(80, 0, 1), unlooked(32)), with(read(80, 0, 1), unlooked(32))}, Train, nil, "cannot-tell", []string{"by chance"}},
@@ -115,7 +129,7 @@ func TestCases(t *testing.T) {
 		{"a worker that nobody watched", "", [][]Sample{read(40, 0, 3), read(40, 1, 3), read(40, 2, 3)}, Train, func(r *Run) {
 			r.Add(4, traces.Process{Hook: "off"})
 		}, "cannot-tell", []string{"1 of 3 workers could not be watched"}},
-		{"one worker delivers", "", [][]Sample{read(40, 0, 1), nil}, Train, nil, "clean", nil},
+		{"one worker delivers", "", [][]Sample{read(40, 0, 1), nil}, Train, nil, "not-applicable", nil},
 
 		{"they repeat", "", [][]Sample{join(read(16, 0, 1), read(16, 0, 1)), join(read(16, 0, 1), read(16, 0, 1))}, Train, nil, "cannot-tell", []string{"more than once themselves"}},
 		{"resampled", "lib.ResampledTracks", [][]Sample{read(40, 0, 1), read(40, 0, 1)}, Train, nil, "cannot-tell", []string{"by its name"}},
@@ -132,6 +146,7 @@ func TestCases(t *testing.T) {
 			}
 			o := run.Process(-1, 0).Serve(Serve{Dataset: c.dataset, Iterable: true, Workers: len(c.workers), Length: -1})
 			o.Stream(c.how, c.workers...)
+			stream, workers = o, c.workers
 			if c.more != nil {
 				c.more(run)
 			}

@@ -16,12 +16,12 @@ import (
 const shownPairs = 4
 
 func (v *verdict) finding(s *shared) (f finding.Finding) {
-	f.Certainty = s.certainty
+	f.Certainty, f.Facts = s.certainty, s
 	f.Loader.At = s.pass.Loader.At()
 	class := s.pass.Loader.First().DatasetClass
 	f.Title, f.Cost = v.told(s, words.Last(class))
 	if v.passes() > 1 {
-		f.Title += fmt.Sprintf(", in %d passes", len(v.found))
+		f.Title += fmt.Sprintf(", in %d passes", v.times())
 	}
 	for _, t := range s.pairs[:min(len(s.pairs), shownPairs)] {
 		f.Evidence = append(f.Evidence, finding.Evidence{Text: text(t), Refs: refs(t)})
@@ -35,12 +35,18 @@ func (v *verdict) finding(s *shared) (f finding.Finding) {
 	if e, ok := v.files(s); ok {
 		f.Evidence = append(f.Evidence, e)
 	}
+	if c := s.census; c != nil && c.Shared > 0 && !s.pairs[0].Every() {
+		f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("Of %s samples that were delivered in this pass %s were looked at. "+
+			"%s of these are different; %s came from several workers.", words.Number(int64(c.Delivered)), words.Number(int64(c.Samples)),
+			words.Number(int64(c.Samples-c.Surplus)), words.Number(int64(c.Shared)))})
+	}
 	if left := v.left(); left != "" {
 		f.Evidence = append(f.Evidence, finding.Evidence{Text: words.Upper(left) + "."})
 	}
 	f.Fix = fix(f.Loader.At, class, s.ordered())
-	f.NotABugIf = "each worker is meant to read all of the data, and what it does with them differs (other crops of the same images), or " +
-		"the data themselves hold these samples several times."
+	if s.seams {
+		f.Fix = seamFix(f.Loader.At, class, s.census.Seam)
+	}
 	return f
 }
 
@@ -48,6 +54,16 @@ func (v *verdict) finding(s *shared) (f finding.Finding) {
 func (v *verdict) told(s *shared, class string) (title, cost string) {
 	workers, t, all := s.workers(), s.pairs[0], delivering(v, s.pass)
 	switch {
+	case s.seams:
+		n := s.census.Seam
+		return fmt.Sprintf("%s at the end of each worker's share of %s %s the beginning of the next one's", words.Upper(words.Count(n, "sample")),
+				class, map[bool]string{true: "is", false: "are"}[n == 1]),
+			fmt.Sprintf("%s of %s samples count twice in each epoch", words.Number(int64(s.census.Shared)),
+				words.Number(int64(s.census.Samples-s.census.Surplus)))
+	case t.By == samples.Payload:
+		return fmt.Sprintf("%s read samples of %s with the same %s: %s that were compared", words.Upper(words.Ints("worker", workers)), class,
+				t.Payload.Title(), words.Share(t.Equal, t.Both)),
+			fmt.Sprintf("these samples count %d times in an epoch", len(workers))
 	case t.Every() && len(workers) == all:
 		return fmt.Sprintf("Every sample is delivered %d times: %s read all of %s", len(workers),
 				words.Of(len(workers), len(workers), "worker"), class),
@@ -56,6 +72,11 @@ func (v *verdict) told(s *shared, class string) (title, cost string) {
 	case t.Scattered:
 		return fmt.Sprintf("%s read the same samples of %s, each in an order of its own", words.Upper(words.Of(all, all, "worker")), class),
 			fmt.Sprintf("by estimate %s, so that each sample counts %d times in an epoch", s.counts(all), all)
+	case t.Partly && s.census != nil:
+		c := s.census
+		return fmt.Sprintf("%s samples of %s come from several workers, of %s that are different", words.Number(int64(c.Shared)), class,
+				words.Number(int64(c.Samples-c.Surplus))),
+			fmt.Sprintf("%s samples are delivered more than once in each epoch", words.Number(int64(c.Shared)))
 	case t.Partly:
 		return fmt.Sprintf("%s read %d samples in a row that are the same, of %s", words.Upper(words.Ints("worker", workers)), t.Equal, class),
 			fmt.Sprintf("at least %d samples count twice in each epoch", t.Equal)
@@ -108,8 +129,19 @@ func text(t *samples.Twins) string {
 	}
 	read := fmt.Sprintf("worker %d read %d samples, worker %d %d", a.Number, t.A.Samples, b.Number, t.B.Samples)
 	what := map[samples.Basis]string{samples.Whole: "in all of their contents, bit by bit", samples.Chunks: "in pieces of their contents",
-		samples.Texts: "in the texts in them"}[t.By]
+		samples.Texts: "in the texts in them", samples.Rows: "in the rows of the batches that they have become, bit by bit",
+		samples.Payload: "in their " + t.Payload.Title()}[t.By]
+	if n := t.Became.Same; n > 0 && t.By != samples.Payload {
+		what += fmt.Sprintf(", and so are %d of their rows in the batches", n)
+	}
+	if len(t.Payload.Apart) > 0 {
+		what += " (and not in " + words.List(t.Payload.Others()) + ")"
+	}
 	switch {
+	case t.Partly && t.Equal == 1:
+		return fmt.Sprintf("%s: %s. The last one of worker %d is the first one of worker %d, bit by bit.", where, read, a.Number, b.Number)
+	case t.Partly && t.Equal < enough:
+		return fmt.Sprintf("%s: %s. The last %d of worker %d are the first ones of worker %d, bit by bit.", where, read, t.Equal, a.Number, b.Number)
 	case t.Partly:
 		return fmt.Sprintf("%s: %s. %d in a row are equal %s: from position %d of worker %d, and %d of worker %d.", where, read, t.Equal, what,
 			t.First, a.Number, t.FirstOfB, b.Number)
@@ -157,6 +189,14 @@ func (s *shared) ordered() bool {
 	return !slices.ContainsFunc(s.pairs, func(t *samples.Twins) bool {
 		return t.Anywhere || t.Scattered || t.Partly && t.First != t.FirstOfB
 	})
+}
+
+// seamFix is for shares that are ranges.
+func seamFix(at, class string, overlap int) string {
+	return fmt.Sprintf(`# %s: in __iter__ of %s, the range of a worker ends %s before the next one's begins
+info = torch.utils.data.get_worker_info()
+for i in range(n * info.id // info.num_workers, n * (info.id + 1) // info.num_workers):  # n: of all samples; no "+ 1" at the end
+    yield samples[i]`, at, words.Last(class), words.Count(overlap, "sample"))
 }
 
 func fix(at, class string, ordered bool) string {

@@ -26,9 +26,35 @@ func as(what string, list []Sample) []Sample {
 	return list
 }
 
-func span(from, to int64) (list []int64) {
-	for i := from; i < to; i++ {
+// span is every step-th number, every one if nothing is said.
+func span(from, to int64, step ...int64) (list []int64) {
+	for i := from; i < to; i += append(step, 1)[0] {
 		list = append(list, i)
+	}
+	return list
+}
+
+// holding is samples of dataset 1 that contain a row of some number each.
+func holding(indices []int64, row func(int64) int64) []Sample {
+	list := of(1, indices...)
+	for i := range list {
+		list[i].Content = fmt.Sprint("row ", row(indices[i]))
+	}
+	return list
+}
+
+// doubled is 100 rows, and the last 40 of them once more.
+func doubled(i int64) int64 {
+	if i >= 100 {
+		return i - 41 // so that odd indices have copies at even ones
+	}
+	return i
+}
+
+// elsewhere is the samples in a dataset of as many, from index 0 on.
+func elsewhere(list []Sample) []Sample {
+	for i := range list {
+		list[i].ID = list[i].ID>>40<<40 | int64(i)
 	}
 	return list
 }
@@ -157,7 +183,7 @@ var cases = []struct {
 			t.Pass(Train, as(fmt.Sprint("version ", epoch), of(1, span(0, 80)...)))
 			e.Pass(Eval, as(fmt.Sprint("version ", 3+epoch), of(1, span(60, 100)...)))
 		}
-	}, "proven", nil},
+	}, "likely", []string{"gives something else at an index"}},
 	{"augmented in training alone", func(r *Run) {
 		p := r.Process(-1, 0)
 		e, t := two(p)
@@ -167,7 +193,143 @@ var cases = []struct {
 			e.Pass(Eval, of(1, span(60, 100)...))
 		}
 	}, "likely", []string{"20 times", "draw random numbers", "gives something else at an index"}},
+	{"other samples in the evaluation, of which the dataset is told, wherever fetches draw", func(r *Run) {
+		p := r.Process(-1, 0)
+		e, t := two(p)
+		r.Add(p.Proc, traces.RngState{When: "after"})
+		for epoch := range uint32(3) {
+			r.Add(p.Proc, traces.Attribute{Loader: 1, Pass: epoch, Worker: -1, When: "begin", Dataset: 1, Path: "dataset.mode", Class: "builtins.str", Value: "'train'"})
+			t.Pass(Train, as(fmt.Sprint("version ", epoch), of(1, span(0, 80)...)))
+			r.Add(p.Proc, traces.Attribute{Loader: 2, Pass: epoch, Worker: -1, When: "begin", Dataset: 1, Path: "dataset.mode", Class: "builtins.str", Value: "'test'"})
+			e.Pass(Eval, as(fmt.Sprint("version ", 3+epoch), of(1, span(60, 100)...)))
+		}
+	}, "cannot-tell", []string{"that were compared differ; dataset.mode is 'test', and was 'train' in training"}},
+	{"the same samples, whatever the dataset is told", func(r *Run) {
+		p := r.Process(-1, 0)
+		e, t := two(p)
+		t.Pass(Train, of(1, span(0, 80)...))
+		r.Add(p.Proc, traces.Attribute{Loader: 2, Worker: -1, When: "begin", Dataset: 1, Path: "dataset.mode", Class: "builtins.str", Value: "'test'"})
+		e.Pass(Eval, of(1, span(60, 100)...))
+	}, "proven", []string{"the same, bit for bit, 20 times"}},
 	{"some of it is the same", alternate(of(1, span(0, 80)...), append(of(1, span(60, 62)...), as("part", of(1, span(62, 100)...))...)), "proven", nil},
+
+	{"each part before it is trained on, in the order of time", func(r *Run) {
+		p := r.Process(-1, 0)
+		e, t := two(p)
+		all := of(1, span(0, 120)...)
+		t.Within(Train, all, func(batch int) {
+			if batch%4 == 3 { // the 16 samples after the last one that was trained on; they are trained on next
+				e.Pass(Eval, of(1, span(int64(4*batch+4), int64(4*batch+20))...))
+			}
+		})
+	}, "clean", []string{"none of 16 samples"}},
+	{"each part, and half of what was trained on last, while more of it is to come", func(r *Run) {
+		p := r.Process(-1, 0)
+		e, t := two(p)
+		t.Within(Train, of(1, span(0, 120)...), func(batch int) {
+			if batch == 15 {
+				e.Pass(Eval, append(of(1, span(56, 72)...), of(1, span(300, 320)...)...))
+			}
+		})
+	}, "proven", []string{"8 of 36 samples", "Their indices: 56, 57, 58"}},
+	{"a look at a random part of the training set, in the middle of an epoch", func(r *Run) {
+		p := r.Process(-1, 0)
+		e, t := two(p)
+		t.Within(Train, of(1, span(0, 120)...), func(batch int) {
+			if batch == 15 {
+				e.Pass(Eval, of(1, span(40, 100)...))
+			}
+		})
+	}, "note", []string{"dealt to the training"}},
+	{"a part of what is drawn with replacement", func(r *Run) {
+		p := r.Process(-1, 0)
+		t := p.Serve(Serve{Line: 90, DatasetID: 1, Length: 200, Samplers: WeightedSampler, Replacement: "yes"})
+		e := p.Serve(Serve{Line: 91, Dataset: subset, Length: 100, Samplers: SequentialSampler})
+		var drawn []Sample
+		for i := range int64(100) {
+			drawn = append(drawn, Sample{Index: i * i % 200, Content: fmt.Sprint("row ", i*i%200)})
+		}
+		t.Pass(Train, drawn)
+		e.Pass(Eval, of(1, span(50, 150)...))
+	}, "note", []string{"dealt to the training"}},
+	{"a part of what is drawn with replacement from a part", func(r *Run) {
+		p := r.Process(-1, 0)
+		t := p.Serve(Serve{Line: 90, Dataset: subset, Length: 160, Samplers: WeightedSampler, Replacement: "yes"})
+		e := p.Serve(Serve{Line: 91, Dataset: subset, Length: 80, Samplers: SequentialSampler})
+		t.Pass(Train, of(1, span(0, 90)...))
+		e.Pass(Eval, of(1, span(40, 120)...))
+	}, "cannot-tell", []string{"as many as of any that the training may draw"}},
+	{"held out from what is drawn with replacement, but for some", func(r *Run) {
+		p := r.Process(-1, 0)
+		t := p.Serve(Serve{Line: 90, Dataset: subset, Length: 160, Samplers: WeightedSampler, Replacement: "yes"})
+		e := p.Serve(Serve{Line: 91, Dataset: subset, Length: 80, Samplers: SequentialSampler})
+		t.Pass(Train, of(1, span(0, 120)...))
+		e.Pass(Eval, of(1, span(110, 190)...))
+	}, "proven", []string{"10 of 80"}},
+	{"a pool with what is known already, from which training takes more", func(r *Run) {
+		p := r.Process(-1, 0)
+		e, t := two(p)
+		t.Pass(Train, of(1, span(0, 20)...))
+		e.Pass(Eval, of(1, span(10, 100)...))
+		p.Serve(Serve{Line: 90, Dataset: subset, Length: -1}).Pass(Train, of(1, span(0, 36)...))
+	}, "cannot-tell", []string{"10 of 90 (11 %) had been trained on, and 16 more were after it"}},
+	{"the same with one loader, whose list grows", func(r *Run) {
+		p := r.Process(-1, 0)
+		e, t := two(p)
+		t.Pass(Train, of(1, span(0, 20)...))
+		e.Pass(Eval, of(1, span(10, 100)...))
+		t.Pass(Train, of(1, span(0, 36)...))
+	}, "cannot-tell", []string{"16 more were after it"}},
+	{"folds side by side, then all of them are evaluated", func(r *Run) {
+		p := r.Process(-1, 0)
+		var e, t []*Server
+		for range 2 {
+			a, b := two(p)
+			e, t = append(e, a), append(t, b)
+		}
+		for range 2 {
+			for _, fold := range []int{1, 0} {
+				t[fold].Pass(Pass{Optimizer: uint32(1 + fold)}, of(1, span(int64(20*fold), int64(20*fold+20))...))
+			}
+			for fold := range 2 {
+				e[fold].Pass(Eval, of(1, append(span(int64(20-20*fold), int64(30-20*fold)), span(70, 90)...)...))
+			}
+		}
+	}, "cannot-tell", []string{"2 models were trained side by side"}},
+	{"other samples in each evaluation", func(r *Run) {
+		p := r.Process(-1, 0)
+		e, t := two(p)
+		for epoch := range int64(3) {
+			t.Pass(Train, of(1, span(0, 60)...))
+			e.Pass(Eval, of(1, append(span(4*epoch, 4*epoch+4), span(100+10*epoch, 110+10*epoch)...)...))
+		}
+	}, "proven", []string{"12 of 42 samples", "the samples of 3 evaluations; in pass 0 they are 4 of 14"}},
+	{"collate functions of its own each", func(r *Run) {
+		p := r.Process(-1, 0)
+		t := p.Serve(Serve{Line: 90, Dataset: subset, Length: -1, Collate: "__main__.all_but_the_last"})
+		e := p.Serve(Serve{Line: 91, Dataset: subset, Length: -1, Collate: "__main__.the_last"})
+		t.Pass(Train, of(1, span(0, 80)...))
+		e.Pass(Eval, of(1, span(60, 100)...))
+	}, "likely", []string{"the collate function of the evaluation takes another part"}},
+
+	{"rare rows were doubled behind the others before the split", alternate(holding(span(0, 140, 2), doubled), holding(span(1, 140, 2), doubled)), "likely",
+		[]string{"40 of 70 samples that are evaluated are copies", "all copies lie at indices 100 to 139", "split first", "equal by themselves"}},
+	{"data that comes again as a whole", alternate(holding(span(0, 100), func(i int64) int64 { return i % 40 }), holding(span(100, 140), func(i int64) int64 { return i % 40 })), "cannot-tell",
+		[]string{"40 of 40 (100 %) contain, bit for bit"}},
+	{"few values", alternate(holding(span(0, 100), func(i int64) int64 { return i * i % 61 }), holding(span(100, 140), func(i int64) int64 { return i * i % 61 })), "cannot-tell", []string{"equal by themselves"}},
+	{"rows in two files", alternate(of(1, span(0, 80)...), elsewhere(of(2, span(70, 100)...))), "likely", []string{"10 of 30 samples", "a dataset object each", "rows of the one are rows of the other"}},
+	{"training's own rows, through another dataset object", alternate(of(1, span(0, 80)...), elsewhere(of(2, span(20, 50)...))), "cannot-tell", []string{"30 of 30 (100 %)"}},
+	{"other rows in two files", alternate(of(1, span(0, 80)...), elsewhere(of(2, span(80, 100)...))), "clean", []string{"no content is in both datasets"}},
+	{"other rows in two files, augmented", func(r *Run) {
+		p := r.Process(-1, 0)
+		e, t := two(p)
+		r.Add(p.Proc, traces.RngState{When: "after"})
+		for epoch := range 2 {
+			t.Pass(Train, as(fmt.Sprint("version ", epoch), of(1, span(0, 80)...)))
+			e.Pass(Eval, elsewhere(of(2, span(80, 100)...)))
+		}
+	}, "cannot-tell", []string{"a dataset object of its own"}},
+	{"other rows in two files, a part of which was looked at", alternate(of(1, span(0, 80)...), append(elsewhere(of(2, span(80, 100)...)), Sample{Index: 20, ID: 2<<40 | 20})), "cannot-tell", nil},
 
 	{"all of it is trained on", alternate(of(1, span(0, 80)...), of(1, span(20, 40)...)), "note", []string{"error in training"}},
 	{"predictions for everything", alternate(of(1, span(0, 80)...), of(1, span(0, 100)...)), "note", []string{"and others"}},

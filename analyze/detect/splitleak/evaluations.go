@@ -2,10 +2,13 @@ package splitleak
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/dptrace/dptrace/analyze/collect"
+	"github.com/dptrace/dptrace/analyze/evidence/batches"
 	"github.com/dptrace/dptrace/analyze/evidence/samples"
+	"github.com/dptrace/dptrace/analyze/samplers"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
 )
@@ -13,7 +16,7 @@ import (
 // evaluated is the evaluations of all loaders, by their IDs.
 var evaluated = &collect.Source[map[int][]*evaluation]{
 	Name: "evaluations",
-	Uses: []collect.Any{samples.Source},
+	Uses: []collect.Any{samples.Source, batches.Delivered},
 	New:  func() collect.Collector[map[int][]*evaluation] { return rows{} },
 }
 
@@ -30,7 +33,11 @@ func (rows) Build(e *collect.Evidence) map[int][]*evaluation {
 		numbers[p] = i
 	}
 	all := evaluations(t, j, numbers)
+	for _, one := range all {
+		one.delivered = collect.Of(e, batches.Delivered)
+	}
 	count(j, all, numbers)
+	all = choose(all)
 	compare(j, all, numbers)
 	of := map[int][]*evaluation{}
 	for _, e := range all {
@@ -41,25 +48,40 @@ func (rows) Build(e *collect.Evidence) map[int][]*evaluation {
 
 // evaluation is one pass that evaluates, and the training that it is of.
 type evaluation struct {
-	pass   *samples.Pass
-	number int             // in Attribution.Passes
-	phase  []*samples.Pass // of training
-	before []*samples.Pass // that the same optimizers trained in and that are not of the phase
+	pass      *samples.Pass
+	number    int                              // in Attribution.Passes
+	phase     []*samples.Pass                  // of training
+	rest      []*samples.Pass                  // that the same optimizers trained in before and that are not of the phase
+	deals     []*samples.Pass                  // what else the loader objects of the phase deal, whenever
+	later     []*samples.Pass                  // in which the training goes on, with other loader objects
+	beside    map[*samples.Pass]*timeline.Pass // of the phase: the pass of the evaluating process that ran at the same time
+	renewed   map[*samples.Pass]bool           // after it, of objects that had dealt all they have before
+	delivered batches.ByPass[batches.Deliveries]
 
-	samples int // different ones that it was given
-	trained int // different ones of its dataset that were trained on
-	own     int // of these, on the rank that evaluates
-	leaked  int // different ones that it was given and that were trained on
+	samples int   // different ones that it was given
+	trained int   // different ones of its dataset that were trained on before
+	end     int64 // of the indices that were asked for
+	reach   int   // different ones that the loaders of its training deal at any time
+	own     int   // of those that were trained on, on the rank that evaluates
+	leaked  int   // different ones that it was given and that were trained on before
+	dealt   int   // of the others, those that the loaders of its training deal, before or after
+	chosen  int   // of the others, those that came to its training after it
+	asked   []uint32
+	leaks   []uint32 // serial numbers of the samples
 	shown   []leak
 	owned   bool         // of them, some on the rank that evaluates
 	in      map[int]bool // the passes that they were trained on first
-	left    int          // of the other samples, those that were trained on in before
+	left    int          // of the other samples, those that were trained on in the rest
+	dataset int          // that the first leaked one comes from
+	mode    samples.Mode // what that was told in the evaluation and not in its training; no path: nothing
 	alike   int          // leaked samples that had the same content in training, of those that were compared
 	unlike  int          // and those that had another one
 	twins   bool         // a dataset like its own, but another object, is trained on
 	shares  bool         // a dataset of its own samples is trained on
 	unsure  bool         // another rank trains on a dataset that is not known to be the same
 	foreign bool         // another rank trains, and is not known to train the same model
+	models  int          // that were trained side by side before it, one of which it is right for; 0: it is known which one it is of
+	copies  copies
 }
 
 // leak is a sample that was trained on before.
@@ -78,7 +100,8 @@ const (
 	mostOfLoader    = 256
 )
 
-// evaluations of all loaders that have something trained before them.
+// evaluations of all loaders that have something trained before them, one for each
+// model that may be meant.
 func evaluations(t *timeline.Timeline, j *samples.Attribution, numbers map[*samples.Pass]int) (all []*evaluation) {
 	byProcess := map[*timeline.Process][]*samples.Pass{}
 	for _, p := range j.Passes {
@@ -89,13 +112,17 @@ func evaluations(t *timeline.Timeline, j *samples.Attribution, numbers map[*samp
 		slices.SortStableFunc(passes, func(a, b *samples.Pass) int { return cmp.Compare(a.Begin, b.Begin) })
 		objects, loaders := map[uint32]int{}, map[*timeline.Loader]int{}
 		for _, p := range passes {
-			if !p.Evaluates() || objects[p.Pass.Object] == mostEvaluations || loaders[p.Loader] == mostOfLoader {
+			if !evaluates(p.Pass) || objects[p.Pass.Object] == mostEvaluations || loaders[p.Loader] == mostOfLoader {
 				continue
 			}
-			if ph := phaseOf(p, process); ph != nil {
+			phases := phasesOf(p, process)
+			if len(phases) > 0 {
 				objects[p.Pass.Object]++
 				loaders[p.Loader]++
-				e := &evaluation{pass: p, number: numbers[p], in: map[int]bool{}}
+			}
+			for _, ph := range phases {
+				e := &evaluation{pass: p, number: numbers[p], in: map[int]bool{},
+					beside: map[*samples.Pass]*timeline.Pass{}, renewed: map[*samples.Pass]bool{}}
 				e.place(t, j, ph)
 				all = append(all, e)
 			}
@@ -109,18 +136,52 @@ func (e *evaluation) place(t *timeline.Timeline, j *samples.Attribution, ph *pha
 	process := e.pass.Loader.Process
 	for _, q := range j.Passes {
 		if ph.rest[q.Pass] {
-			e.before = append(e.before, q)
+			e.rest = append(e.rest, q)
 		}
-		in, sure := ph.has(q.Pass, e.pass, j)
+		own, sure := ph.has(q.Pass, e.pass, j)
 		switch {
-		case in && !oneModel(t, q.Loader.Process, process):
+		case own == nil && q.Loader.Process == process:
+			e.placeOther(q, ph)
+		case own == nil:
+		case !oneModel(t, q.Loader.Process, process):
 			e.foreign = e.foreign || t.Relation(q.Loader.Process, process) != timeline.Apart
-		case in && sure > samples.Unknown:
+		case sure > samples.Unknown:
 			e.phase = append(e.phase, q)
+			e.beside[q] = own
 			e.twins = e.twins || twin(e.pass, q)
-		case in:
+			e.renewed[q] = ph.objects[objectOf(own)] && own.End > e.pass.Begin
+		default:
 			e.unsure = true
 		}
+	}
+}
+
+// placeOther places a pass of the evaluating process that is not of the phase.
+func (e *evaluation) placeOther(q *samples.Pass, ph *phase) {
+	over, known := ph.objects[objectOf(q.Pass)]
+	switch {
+	case known:
+		e.deals = append(e.deals, q)
+		e.renewed[q] = over && q.End > e.pass.Begin && q != e.pass
+	case q.Begin > e.pass.Begin && q.Role == timeline.Train && q.SameTraining(ph.last):
+		e.later = append(e.later, q)
+	}
+}
+
+// roles that passes play in the evaluation.
+func (e *evaluation) roles(play func(p *samples.Pass, as part, renewed bool)) {
+	play(e.pass, asks, false)
+	for _, p := range e.phase {
+		play(p, trains, e.renewed[p])
+	}
+	for _, p := range e.deals {
+		play(p, deals, e.renewed[p])
+	}
+	for _, p := range e.later {
+		play(p, later, false)
+	}
+	for _, p := range e.rest {
+		play(p, rest, false)
 	}
 }
 
@@ -139,6 +200,22 @@ func twin(p, q *samples.Pass) bool {
 		a.DatasetClass == b.DatasetClass && a.Length == b.Length
 }
 
+// precedes reports whether a step trained on a batch of the training before a
+// batch of the evaluation was delivered. Another rank takes its steps together with
+// this one.
+func (e *evaluation) precedes(p *samples.Pass, batch, at int) bool {
+	if p.Watched() && !p.Trained(batch) {
+		return false
+	}
+	own := e.beside[p]
+	taken, ok := e.delivered.Of(own).Steps(uint32(batch))
+	now, known := e.delivered.Of(e.pass.Pass).Steps(uint32(at))
+	if !ok || !known {
+		return own.End <= e.pass.Begin
+	}
+	return taken < now
+}
+
 // across reports whether only other ranks trained on what this one evaluates.
 func (e *evaluation) across() bool { return e.leaked > 0 && !e.owned }
 
@@ -152,101 +229,58 @@ func (e *evaluation) heldBack() bool {
 	return e.across() && e.leaked*e.own >= enoughMissed*e.trained
 }
 
-// counting is of one evaluation.
-type counting struct {
-	*evaluation
-	datasets [2]map[int]bool // evaluated, trained on
-
-	serial  int            // of the sample that was looked at last
-	asked   *samples.Given // by the evaluation
-	trained *samples.Given // by training, first
-	mine    bool           // on this rank
-	earlier bool           // it was trained on in before
-}
-
-// count what of the evaluations was trained on.
-func count(j *samples.Attribution, all []*evaluation, numbers map[*samples.Pass]int) {
-	of := make([][]*counting, len(j.Passes))    // of which a pass is, or is the training of
-	after := make([][]*counting, len(j.Passes)) // before which it trained
-	for _, e := range all {
-		c := &counting{evaluation: e, datasets: [2]map[int]bool{{}, {}}}
-		of[e.number] = append(of[e.number], c)
-		for _, p := range e.phase {
-			of[numbers[p]] = append(of[numbers[p]], c)
-		}
-		for _, p := range e.before {
-			after[numbers[p]] = append(after[numbers[p]], c)
-		}
-	}
-	serial := 0
-	var here []*counting
-	for origin, given := range j.Each() {
-		serial++
-		here = here[:0]
-		for i := range given {
-			g := &given[i]
-			for _, c := range of[g.Pass] {
-				here = c.begin(serial, here)
-				c.given(g, j.Passes[g.Pass])
-			}
-			for _, c := range after[g.Pass] {
-				here = c.begin(serial, here)
-				c.earlier = true
-			}
-		}
-		for _, c := range here {
-			c.end(origin)
-		}
-	}
-}
-
-// begin with another sample; here is those that have begun with it.
-func (c *counting) begin(serial int, here []*counting) []*counting {
-	if c.serial == serial {
-		return here
-	}
-	c.serial, c.asked, c.trained, c.mine, c.earlier = serial, nil, nil, false, false
-	return append(here, c)
-}
-
-// given: a pass was given the sample.
-func (c *counting) given(g *samples.Given, p *samples.Pass) {
+// heldOut reports whether some of what is evaluated is never dealt to the training:
+// no pass over what it is dealt anyway, to look at its error, to score it or to
+// weigh it. Where training draws from a part of a dataset, with replacement, and
+// has not yet drawn all of it, the evaluation has to have more than a random share
+// of what was never drawn.
+func (e *evaluation) heldOut() bool {
+	hit := e.leaked + e.dealt
 	switch {
-	case g.Pass == c.number:
-		if c.asked == nil {
-			c.asked = g
-		}
-		return
-	case c.trained == nil:
-		c.trained = g
+	case e.heldBack():
+		return true
+	case hit == e.samples:
+		return false
 	}
-	c.mine = c.mine || p.Loader.Process == c.pass.Loader.Process
+	for _, p := range e.phase {
+		of := p.Object.Length
+		if p.Object.DatasetID != 0 {
+			of = max(of, e.end)
+		}
+		if !partly(p.Object) || of <= 0 {
+			continue
+		}
+		share := min(float64(e.reach)/float64(of), 1)
+		n := float64(e.samples)
+		if float64(hit) >= n*share-3*math.Sqrt(n*share*(1-share))-1 {
+			return false
+		}
+	}
+	return true
 }
 
-// end with the sample.
-func (c *counting) end(origin samples.Origin) {
-	e := c.evaluation
-	if c.asked != nil {
-		e.samples++
-		c.datasets[0][origin.Dataset] = true
-	}
-	if c.trained != nil {
-		e.trained++
-		if c.mine {
-			e.own++
+// partly reports whether what a loader deals in some passes may be no more than a
+// random part of what it deals in all.
+func partly(o *traces.Loader) bool {
+	n := int64(samplers.Samples(o))
+	return samplers.SharingOf(o) != samplers.EachItsOwn || n > 0 && n < o.Length
+}
+
+// choose, of the evaluations that one pass may be, the one that is right.
+func choose(all []*evaluation) (chosen []*evaluation) {
+	for i := 0; i < len(all); {
+		n := i + 1
+		for n < len(all) && all[n].pass == all[i].pass {
+			n++
 		}
-		c.datasets[1][origin.Dataset] = true
-	}
-	switch {
-	case c.asked != nil && c.trained != nil:
-		e.leaked++
-		e.owned = e.owned || c.mine
-		e.in[c.trained.Pass] = true
-		if len(e.shown) < mostShown {
-			e.shown = append(e.shown, leak{origin.Index, *c.asked, *c.trained})
+		one := all[i]
+		for _, other := range all[i+1 : n] {
+			if other.shares && other.leaked == 0 && one.leaked > 0 {
+				one, other.models = other, n-i
+			}
 		}
-	case c.asked != nil && c.earlier:
-		e.left++
+		chosen = append(chosen, one)
+		i = n
 	}
-	e.shares = e.shares || c.datasets[0][origin.Dataset] && c.datasets[1][origin.Dataset]
+	return chosen
 }

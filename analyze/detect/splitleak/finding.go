@@ -15,10 +15,11 @@ import (
 func (v *verdict) finding() (f finding.Finding) {
 	e := v.worst
 	train := v.ledger.Passes[e.shown[0].trained.Pass] // the pass in which the first of them was trained on
-	f.Certainty = v.certainty(e)
+	f.Certainty, f.Facts = v.certainty(e), v
 	f.Loader.At = e.pass.Loader.At()
 	scale := v.ledger.Scale()
-	n, of := int64(e.leaked*scale), int64(e.samples*scale)
+	leaked, all, evaluations := v.union()
+	n, of := int64(leaked*scale), int64(all*scale)
 	f.Title = fmt.Sprintf("%s of %s samples that are evaluated have been trained on", words.Number(n), words.Number(of))
 	if scale > 1 {
 		f.Title = "About " + f.Title
@@ -27,26 +28,59 @@ func (v *verdict) finding() (f finding.Finding) {
 		100*float64(n)/float64(of))
 	f.Evidence = append(f.Evidence, e.example(train), finding.Evidence{Text: fmt.Sprintf("Their indices: %s.", e.indices())},
 		finding.Evidence{Text: e.cause(train)})
-	if e.other() {
-		f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("What they contained in training was compared %s times with the "+
-			"evaluation, and was another each time; the fetches draw random numbers.", words.Number(int64(e.unlike)))})
+	if leaked != e.leaked || all != e.samples {
+		f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("These are the samples of %s; in pass %d they are %s.",
+			words.Count(evaluations, "evaluation"), e.pass.Number, words.Share(e.leaked, e.samples))})
+	}
+	if compared := e.compared(); compared != "" {
+		f.Evidence = append(f.Evidence, finding.Evidence{Text: compared})
 	}
 	if left := v.left(); left != "" {
 		f.Evidence = append(f.Evidence, finding.Evidence{Text: words.Upper(left) + "."})
 	}
 	f.Fix = e.fix(train)
-	f.NotABugIf = "what was trained on is meant to be evaluated too, and this number is not read as an error on new samples."
 	switch {
-	case f.Certainty == finding.Likely && e.other():
-		f.NotABugIf = "the dataset gives something else at an index when it evaluates than when it trains (what comes after, not an " +
-			"augmentation); or " + f.NotABugIf
 	case f.Certainty > finding.Note:
 	case e.leaked == e.samples:
 		f.Title = "All samples that are evaluated have been trained on: this is the error in training"
+	case e.leaked+e.dealt == e.samples:
+		f.Title = "All samples that are evaluated are dealt to the training: this is the error in training"
 	default:
 		f.Title = "All samples that were trained on are evaluated, and others"
 	}
 	return f
+}
+
+// union counts the different samples of all evaluations that are like the one that
+// is told about.
+func (v *verdict) union() (leaked, all, evaluations int) {
+	asked, leaks := map[uint32]bool{}, map[uint32]bool{}
+	for _, e := range v.evals {
+		if v.certainty(e) != v.certainty(v.worst) {
+			continue
+		}
+		evaluations++
+		for _, n := range e.asked {
+			asked[n] = true
+		}
+		for _, n := range e.leaks {
+			leaks[n] = true
+		}
+	}
+	return len(leaks), len(asked), evaluations
+}
+
+// compared says what came of the contents of the samples.
+func (e *evaluation) compared() string {
+	switch {
+	case e.other() && e.alike == 0:
+		return fmt.Sprintf("What they contained in training was compared %s times with the evaluation, and was another each time; "+
+			"the fetches draw random numbers.", words.Number(int64(e.unlike)))
+	case e.confirmed():
+		return fmt.Sprintf("What they contain was compared %s times with what training had at their indices: it was the same, bit for bit, %s times.",
+			words.Number(int64(e.alike+e.unlike)), words.Number(int64(e.alike)))
+	}
+	return ""
 }
 
 // example is one of the samples, and who was given it.

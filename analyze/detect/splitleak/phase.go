@@ -7,37 +7,49 @@ import (
 	"slices"
 
 	"github.com/dptrace/dptrace/analyze/evidence/samples"
+	"github.com/dptrace/dptrace/analyze/samplers"
 	"github.com/dptrace/dptrace/analyze/timeline"
 )
 
 // phase is the passes of one process in which was trained what is evaluated; rest
 // is what else the same optimizers trained on before.
 type phase struct {
+	last        *timeline.Pass // of training
 	block, rest map[*timeline.Pass]bool
 	numbered    map[place]*timeline.Pass // of block
+	objects     map[loaderObject]bool    // that deal the block; true: all they have, in a pass that was over before
 }
 
 // place of a pass on all ranks.
 type place struct{ loader, number int }
 
-// phaseOf an evaluation is the passes of training between it and the evaluation
-// before (those that follow one another are one), of the optimizers of the last
-// of them; and the earlier passes of the same loader objects, of the same
-// training. Folds make their loaders anew, so that of one fold is never in the
-// phase of another. Loaders that were made after the first such evaluation are
-// left out. It is nil if there are none, and nothing else was trained on before.
-func phaseOf(e *samples.Pass, process *timeline.Process) *phase {
+// phasesOf an evaluation is one for each training that took place between it and the
+// evaluation before, the last one first: the evaluated model may be any of theirs. A
+// phase is the passes of one training since the evaluation before (those that
+// follow one another are one), and the earlier passes of the same loader objects,
+// of the same training. Folds make their loaders anew, so that of one fold is
+// never in the phase of another. Loaders that were made after the first such
+// evaluation are left out.
+func phasesOf(e *samples.Pass, process *timeline.Process) (all []*phase) {
 	before := trainedBefore(e, process)
-	block := lastBlock(before)
-	if len(block) == 0 {
-		return nil
+	for _, block := range lastBlocks(before) {
+		if ph := phaseOf(e, before, block); len(ph.block) > 0 || len(ph.rest) > 0 {
+			all = append(all, ph)
+		}
 	}
+	return all
+}
+
+func phaseOf(e *samples.Pass, before, block []*timeline.Pass) *phase {
 	last, first := block[0], firstEvaluation(e.Loader)
-	ph := &phase{block: map[*timeline.Pass]bool{}, rest: map[*timeline.Pass]bool{}, numbered: map[place]*timeline.Pass{}}
+	ph := &phase{last: last, block: map[*timeline.Pass]bool{}, rest: map[*timeline.Pass]bool{},
+		numbered: map[place]*timeline.Pass{}, objects: map[loaderObject]bool{}}
 	add := func(p *timeline.Pass) {
 		if p.DataLoader().TsNS <= first {
 			ph.block[p] = true
 			ph.numbered[place{p.Loader.ID, p.Number}] = p
+			k := objectOf(p)
+			ph.objects[k] = ph.objects[k] || whole(p) && p.End <= e.Begin
 		}
 	}
 	of := map[loaderObject][]*timeline.Pass{} // passes of the block
@@ -57,10 +69,18 @@ func phaseOf(e *samples.Pass, process *timeline.Process) *phase {
 			ph.rest[p] = true
 		}
 	}
-	if len(ph.block) == 0 && len(ph.rest) == 0 {
-		return nil
-	}
 	return ph
+}
+
+// whole reports whether a pass dealt all that its loader has: what the same object
+// deals in another pass and not in this one, has come to it in between.
+func whole(p *timeline.Pass) bool {
+	o := p.DataLoader()
+	if !p.Exhausted || o.DropLast || samplers.SharingOf(o) != samplers.EachItsOwn {
+		return false
+	}
+	n := samplers.Samples(o)
+	return n == 0 || o.Length < 0 || int64(n) >= o.Length
 }
 
 // loaderObject is one DataLoader object of a loader.
@@ -76,7 +96,7 @@ func objectOf(p *timeline.Pass) loaderObject { return loaderObject{p.Loader, p.O
 func trainedBefore(e *samples.Pass, process *timeline.Process) (before []*timeline.Pass) {
 	for _, l := range process.Loaders {
 		for _, p := range l.Passes {
-			if p.Begin < e.Begin && p.Delivered > 0 && (p.Role == timeline.Train || p.Evaluates()) {
+			if p.Begin < e.Begin && p.Delivered > 0 && (p.Role == timeline.Train || evaluates(p)) {
 				before = append(before, p)
 			}
 		}
@@ -85,18 +105,30 @@ func trainedBefore(e *samples.Pass, process *timeline.Process) (before []*timeli
 	return before
 }
 
-// lastBlock is the last passes of training, those since the evaluation before: of
-// one training, the last one first.
-func lastBlock(before []*timeline.Pass) (block []*timeline.Pass) {
+// evaluates reports whether a pass evaluates: its role says so where its loop was
+// watched; else it has to be a loop of its own.
+func evaluates(p *timeline.Pass) bool {
+	return p.Role == timeline.Eval && (p.Watched() || p.Evaluates())
+}
+
+// lastBlocks are the last passes of training, those since the evaluation before, by
+// training, each with the last one first.
+func lastBlocks(before []*timeline.Pass) (blocks [][]*timeline.Pass) {
 	for _, p := range slices.Backward(before) {
-		switch {
-		case p.Role != timeline.Train && len(block) > 0:
-			return block // the evaluation before
-		case p.Role == timeline.Train && (len(block) == 0 || p.SameTraining(block[0])):
-			block = append(block, p)
+		if p.Role != timeline.Train {
+			if len(blocks) > 0 {
+				return blocks // the evaluation before
+			}
+			continue
+		}
+		i := slices.IndexFunc(blocks, func(block []*timeline.Pass) bool { return slices.ContainsFunc(block, p.SameTraining) })
+		if i < 0 {
+			blocks = append(blocks, []*timeline.Pass{p})
+		} else {
+			blocks[i] = append(blocks[i], p)
 		}
 	}
-	return block
+	return blocks
 }
 
 // firstEvaluation is when a loader first evaluated all it has. What is trained
@@ -120,15 +152,19 @@ func rehearsal(p *timeline.Pass) bool {
 var lightning = regexp.MustCompile(`(?m)-packages/(pytorch_lightning|lightning/pytorch)/loops/([a-z]+/)*evaluation_loop\.py:\d+$`)
 
 // has reports whether a pass is of the phase of an evaluation, in its process or
-// on another rank, and how sure it is that their datasets are one.
-func (ph *phase) has(p *timeline.Pass, e *samples.Pass, j *samples.Attribution) (bool, samples.Sameness) {
-	own := e.Loader.Process
-	if p.Loader.Process == own {
-		return ph.block[p], samples.Same
+// on another rank, and how sure it is that their datasets are one. own is the pass
+// of the evaluating process that ran beside it.
+func (ph *phase) has(p *timeline.Pass, e *samples.Pass, j *samples.Attribution) (own *timeline.Pass, sure samples.Sameness) {
+	process := e.Loader.Process
+	if p.Loader.Process == process {
+		if ph.block[p] {
+			return p, samples.Same
+		}
+		return nil, 0
 	}
 	q := ph.numbered[place{p.Loader.ID, p.Number}]
-	if q == nil || p.Role != timeline.Train || !timeline.Together(p.Loader.Process, own) {
-		return false, 0
+	if q == nil || p.Role != timeline.Train || !timeline.Together(p.Loader.Process, process) {
+		return nil, 0
 	}
-	return true, min(j.SureOf(p), j.SureOf(q), j.SureOf(e.Pass))
+	return q, min(j.SureOf(p), j.SureOf(q), j.SureOf(e.Pass))
 }

@@ -4,6 +4,7 @@
 package staleworkerstate
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,9 +12,11 @@ import (
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/analyze/evidence/attributes"
+	"github.com/dptrace/dptrace/analyze/evidence/batches"
 	"github.com/dptrace/dptrace/analyze/evidence/values"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
+	"github.com/dptrace/dptrace/analyze/words"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -21,7 +24,8 @@ import (
 var Rule = detect.Rule{
 	ID:      "stale-worker-state",
 	Title:   "Persistent workers never see a value that the training sets",
-	Sources: []collect.Any{attributes.Source, values.Source},
+	Sources: []collect.Any{attributes.Source, values.Source, batches.Requested},
+	Excuses: excuses,
 	Judge:   judge,
 }
 
@@ -44,7 +48,7 @@ func judge(c *detect.Case) detect.Verdict {
 	}
 	switch {
 	case len(found) > 0 && found[0].Certainty > finding.Note:
-		return detect.Found(fmt.Sprintf("%s stays %s in the workers", v.stale[0].Path, v.stale[0].Parent[0].Value), found...)
+		return detect.Found(v.stale[0].Path+" "+v.stale[0].stays()+" in the workers", found...)
 	case v.passes == 0 && v.fresh && !v.endless:
 		return detect.NotApplicable("no persistent workers: each pass begins with the values of the training process")
 	case len(v.undecided) > 0:
@@ -57,8 +61,8 @@ func judge(c *detect.Case) detect.Verdict {
 	case len(found) > 0:
 		return detect.Clean("no more than a note on " + v.stale[0].Path).Noting(found...)
 	}
-	return detect.Clean(fmt.Sprintf("%d passes, and nothing that was compared of the dataset, its transforms or the collate function "+
-		"changed in the training process alone", v.passes))
+	return detect.Clean(fmt.Sprintf("%d passes, and nothing that the code reads of the dataset, its transforms, the collate function, "+
+		"classes and globals changed in the training process alone", v.passes))
 }
 
 // compared is what the values of one loader's attributes say.
@@ -86,15 +90,13 @@ func (v *compared) compare(l *timeline.Loader, o *traces.Loader) {
 	}
 	v.passes = max(v.passes, len(passes))
 	held := v.held.Of(l, o.Loader)
-	for _, r := range held.Renewed {
-		if r.Pass > passes[0].Recorded && r.Read != "no" {
-			v.undecided = append(v.undecided, fmt.Sprintf("%s (%s) was changed in the training process before pass %d: "+
-				"whether the workers have it is not in the trace", r.Path, strings.TrimPrefix(r.Class, "builtins."), r.Pass))
+	v.leave(held, passes[0])
+	for _, place := range held.Places {
+		s := &stale{Place: place, loader: l, object: o, first: passes[0], all: len(passes), shared: held.Shared}
+		if place.Read == "no" {
+			continue
 		}
-	}
-	for _, scalar := range held.Scalars {
-		s := &stale{Scalar: scalar, loader: l, object: o, first: passes[0], all: len(passes)}
-		holds, lacks := s.inherited()
+		holds, lacks := s.inherited(len(held.Missed) == 0)
 		switch {
 		case holds == 0:
 		case lacks > 0:
@@ -107,9 +109,35 @@ func (v *compared) compare(l *timeline.Loader, o *traces.Loader) {
 	}
 }
 
+// leave what could not be compared undecided.
+func (v *compared) leave(held *attributes.Object, first *timeline.Pass) {
+	for _, r := range held.Renewed {
+		if r.Pass > first.Recorded && r.Read != "no" {
+			v.undecided = append(v.undecided, fmt.Sprintf("%s (%s) was changed in the training process before pass %d: "+
+				"whether the workers have it is not in the trace", r.Path, class(&r), r.Pass))
+		}
+	}
+	for i := range held.Missed {
+		v.undecided = append(v.undecided, missed(&held.Missed[i]))
+	}
+}
+
+// missed says what was not compared, and why.
+func missed(r *traces.Attribute) string {
+	switch {
+	case r.Value != "":
+		return fmt.Sprintf("%s was not compared: %s", r.Path, r.Value)
+	case r.Items > 0:
+		return fmt.Sprintf("%s (%s, %s items) was compared in part only", r.Path, class(r), words.Number(r.Items))
+	}
+	return fmt.Sprintf("%s (%s) cannot be looked into", r.Path, class(r))
+}
+
+func class(r *traces.Attribute) string { return strings.TrimPrefix(r.Class, "builtins.") }
+
 // stale is an attribute that changed in the training process and in no worker.
 type stale struct {
-	*attributes.Scalar
+	*attributes.Place
 	loader  *timeline.Loader
 	object  *traces.Loader
 	first   *timeline.Pass   // that all of the workers began with
@@ -117,14 +145,30 @@ type stale struct {
 	parent  []traces.Attribute
 	workers []attributes.Value // their rows of the first pass
 	all     int                // passes that were compared
+	unset   bool               // it did not exist as the workers were started
+	shared  []traces.Attribute // what else they may learn it from
+	same    []*pair            // samples that are the same again
 	sure    finding.Certainty
 }
 
+// pair is a sample, and the same again.
+type pair struct{ first, again *values.Sample }
+
 // inherited counts the workers that hold the value as they inherited it, and
 // those that do not have it. None hold it, if one changes it by itself or was
-// given one of its own.
-func (s *stale) inherited() (holds, lacks int) {
-	if len(s.Parent) < 2 || s.Parent[0].Pass > s.first.Recorded {
+// given one of its own. all: nothing was left out in the workers.
+func (s *stale) inherited(all bool) (holds, lacks int) {
+	if len(s.Parent) == 0 {
+		return 0, 0
+	}
+	if s.Parent[0].Pass > s.first.Recorded {
+		s.unset = all && s.Read == "yes" && len(s.Workers) == 0
+		if s.unset {
+			return 1, 0
+		}
+		return 0, 0
+	}
+	if len(s.Parent) < 2 {
 		return 0, 0
 	}
 	for _, w := range s.first.Workers {
@@ -144,30 +188,35 @@ func (s *stale) inherited() (holds, lacks int) {
 
 // serve finds the passes that ran with an old value in all workers.
 func (s *stale) serve(passes []*timeline.Pass) {
-	train := false
+	eval := true
 	for _, p := range passes {
-		now := s.Parent[0]
-		for _, r := range s.Parent {
-			if r.Pass <= p.Recorded {
-				now = r
+		var now *traces.Attribute
+		for i := range s.Parent {
+			if s.Parent[i].Pass <= p.Recorded {
+				now = &s.Parent[i]
 			}
 		}
-		if now.Class == "" || equal(&now, &s.Parent[0]) || p.Abandoned || !s.served(p) { // "": it is no plain value any more
+		// "": it is no value any more
+		if now == nil || now.Class == "" || !s.unset && equal(now, &s.Parent[0]) || p.Abandoned || !s.served(p) {
 			continue
 		}
 		s.passes = append(s.passes, p)
-		s.parent = append(s.parent, now)
-		train = train || p.Role != timeline.Eval
+		s.parent = append(s.parent, *now)
+		eval = eval && p.Role == timeline.Eval
 	}
 	s.sure = finding.Note
-	if s.Read == "yes" && train {
+	if s.Read == "yes" && !eval {
 		s.sure = finding.Proven
 	}
 }
 
 // served reports whether a worker that held the old value served the pass.
 func (s *stale) served(p *timeline.Pass) bool {
-	return slices.ContainsFunc(p.Workers, func(w *timeline.WorkerPass) bool { return w.Windows > 0 && len(s.Workers[w.Number]) > 0 })
+	return slices.ContainsFunc(p.Workers, func(w *timeline.WorkerPass) bool {
+		return w.Windows > 0 && (s.unset || len(s.Workers[w.Number]) > 0)
+	})
 }
 
-func equal(a, b *traces.Attribute) bool { return a.Value == b.Value && a.Class == b.Class }
+func equal(a, b *traces.Attribute) bool {
+	return a.Value == b.Value && a.Class == b.Class && a.Items == b.Items && bytes.Equal(a.Ordered, b.Ordered)
+}

@@ -37,6 +37,12 @@ var cases = []struct {
 	{"another axis", 120, random, one("IndexError", 90, "index 90 is out of bounds for axis 1 with size 80"), "cannot-tell", nil},
 	{"any list", 120, random, one("IndexError", 90, "list index out of range"), "cannot-tell", nil},
 	{"a column's name", 120, random, one("KeyError", 90, "label"), "cannot-tell", nil},
+	{"any list, from a bound on, after many others", -1, random, beyond("list index out of range", 91), "likely", []string{"about 80, are all of smaller indices than those that failed: 91", "broken themselves"}},
+	{"any list, three indices from a bound on", -1, random, beyond("list index out of range", 91, 90, 95), "proven", []string{"those that failed: 90, 91, 95"}},
+	{"any list, in turns", -1, "torch.utils.data.sampler.SequentialSampler", beyond("list index out of range", 91), "cannot-tell", nil},
+	{"any list, indices among the others", -1, random, beyond("list index out of range", 91, 90, 40), "cannot-tell", nil},
+	{"any list, a sampler of the user's own", -1, "__main__.Order", beyond("list index out of range", 91, 90, 95), "cannot-tell", nil},
+	{"a table, three indices from a bound on", -1, random, beyond("single positional indexer is out-of-bounds", 91, 90, 95), "proven", nil},
 	{"another error", 120, random, one("ValueError", 90, "index 90 is out of bounds for axis 0 with size 80"), "cannot-tell", []string{"no sample was missing"}},
 	{"nothing", 120, random, nil, "cannot-tell", []string{"no sample was missing"}},
 }
@@ -45,17 +51,41 @@ func one(kind string, sample int64, message string) []traces.Exception {
 	return []traces.Exception{{Loader: 1, Worker: -1, Batch: 3, Stage: "fetch", Sample: sample, Type: kind, Message: message, File: "/home/me/proj/data.py", Line: 12, Func: "__getitem__"}}
 }
 
+// beyond is lookups that fail in batches of their own, the tenth and later.
+func beyond(message string, samples ...int64) (all []traces.Exception) {
+	for i, sample := range samples {
+		e := one("IndexError", sample, message)[0]
+		e.Batch = uint32(10 + i)
+		all = append(all, e)
+	}
+	return all
+}
+
 func TestCases(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			run := NewRun(t)
 			main := run.Process(-1, 0)
 			run.Add(main.Proc, traces.Loader{Loader: 1, Length: c.length, BatchSize: 8, DatasetClass: "torch.utils.data.dataset.Subset", Sampler: c.sampler, File: "/home/me/proj/train.py", Line: 88},
-				traces.Pass{Loader: 1, Phase: "begin"}, traces.BatchNext{Loader: 1, Worker: -1, Status: "ok", Grad: true})
+				traces.Pass{Loader: 1, Phase: "begin"})
+			delivered := uint32(1)
+			if len(c.raised) > 0 && c.raised[0].Batch == 10 {
+				delivered = 10
+			}
+			for i := range delivered { // of the indices below 80
+				put := traces.BatchPut{Loader: 1, Batch: i, Worker: -1}
+				for k := range int64(8) {
+					put.Indices = append(put.Indices, (int64(i)*8+k)*37%80)
+				}
+				if delivered > 1 {
+					run.Add(main.Proc, put)
+				}
+				run.Add(main.Proc, traces.BatchNext{Loader: 1, Batch: i, Worker: -1, Status: "ok", Grad: true})
+			}
 			for _, e := range c.raised {
 				run.Add(main.Proc, e)
 			}
-			run.Add(main.Proc, traces.BatchNext{Loader: 1, Worker: -1, Status: "error", Grad: true}, traces.Pass{Loader: 1, Phase: "end", End: "error", Delivered: 1})
+			run.Add(main.Proc, traces.BatchNext{Loader: 1, Batch: delivered, Worker: -1, Status: "error", Grad: true}, traces.Pass{Loader: 1, Phase: "end", End: "error", Delivered: delivered})
 			run.End("1")
 			r, err := analyze.Run(run.Open(t), analyze.Rules)
 			if err != nil {

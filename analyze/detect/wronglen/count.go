@@ -19,6 +19,7 @@ type count struct {
 	seq    uint64 // of the pass's end
 	got    int64
 	asked  int64
+	times  int // passes that gave as many
 	sure   finding.Certainty
 	why    string // it is none
 }
@@ -26,8 +27,8 @@ type count struct {
 // tables without which a pass may have given more samples than were seen.
 var tables = []string{"process", "loader", "pass", "worker", "batch_put", "batch_fetch", "batch_next"}
 
-// counted compares what passes gave with what len() had given. It is the pass
-// that shows most, and how many gave as many as len() says.
+// counted compares what passes gave with what len() had given last before they
+// began. It is the pass that shows most, and how many gave as many as len() says.
 func counted(c *detect.Case) (worst *count, right int) {
 	if c.Loaders.Distinct(func(l *timeline.Loader) string { return c.Gap(l, tables) }) != "" {
 		return nil, 0
@@ -35,24 +36,60 @@ func counted(c *detect.Case) (worst *count, right int) {
 	fetched := detect.Of(c, batches.Fetched)
 	sums := map[int]int64{} // of all ranks, by number of the pass
 	for _, p := range c.Passes() {
-		sums[p.Number] += samples(p, fetched)
+		sums[p.Number] += gave(p, fetched)
 	}
-	for _, p := range c.Passes() {
+	for _, l := range c.Loaders {
+		n, r := countedOf(l, fetched, sums, len(c.Loaders))
+		right += r
+		if n != nil && (worst == nil || n.sure > worst.sure) {
+			worst = n
+		}
+	}
+	return worst, right
+}
+
+// countedOf one rank. A length that was right for a pass and not asked for again
+// says nothing of the passes after it.
+func countedOf(l *timeline.Loader, fetched batches.ByWorker[batches.Fetches], sums map[int]int64, ranks int) (worst *count, right int) {
+	var was int64               // asked for as of the pass before
+	held := map[int64]bool{}    // lengths that a pass was right by
+	wrong := map[int64]*count{} // by length
+	for _, p := range l.Passes {
 		o := p.DataLoader()
-		if !o.Iterable || p.Ended == nil || !p.Exhausted || p.Blind {
+		if !o.Iterable || p.Ended == nil {
 			continue
 		}
-		asked := max(p.Ended.LenAsked, o.LenAsked)
-		if asked <= 0 {
+		asked, before := max(p.Ended.LenAsked, 0), was
+		if asked == 0 {
+			asked = max(o.LenAsked, 0)
+		}
+		was = asked
+		if !p.Exhausted || p.Blind || asked == 0 {
 			continue
 		}
-		n := &count{pass: p, object: o, seq: p.Ended.Seq, got: samples(p, fetched), asked: asked}
-		if n.got == n.asked || sums[p.Number] == n.asked {
+		n := &count{pass: p, object: o, seq: p.Ended.Seq, got: gave(p, fetched), asked: asked, times: 1}
+		first := wrong[asked]
+		switch {
+		case n.got == asked || sums[p.Number] == asked || n.got == before:
+			held[asked] = true
 			right++
-			continue
+		case held[asked]: // it was right once
+			right = 0
+			n.why = fmt.Sprintf("%d samples in pass %d: len() was asked for before another pass, and gave %d then", n.got, p.Number, asked)
+			worst = n
+		case first == nil:
+			wrong[asked] = n
+			n.compare(sums[p.Number], ranks)
+		case first.got == n.got:
+			first.times++
+		default:
+			first.sure = 0
+			first.why = fmt.Sprintf("passes of %d and of %d samples, and a length of %d that was asked for once: it may have changed since",
+				first.got, n.got, asked)
 		}
-		n.compare(sums[p.Number], len(c.Loaders))
-		if worst == nil || n.sure > worst.sure {
+	}
+	for _, n := range wrong {
+		if worst == nil || n.sure > worst.sure || n.sure == worst.sure && n.pass.Number < worst.pass.Number {
 			worst = n
 		}
 	}
@@ -78,8 +115,8 @@ func (n *count) compare(sum int64, ranks int) {
 	}
 }
 
-// samples that were delivered in a pass that came to its end.
-func samples(p *timeline.Pass, fetched batches.ByWorker[batches.Fetches]) (n int64) {
+// gave is how many samples were delivered in a pass that came to its end.
+func gave(p *timeline.Pass, fetched batches.ByWorker[batches.Fetches]) (n int64) {
 	if p.DataLoader().Batched == "no" {
 		return int64(p.Delivered)
 	}
@@ -109,12 +146,20 @@ func (n *count) finding() finding.Finding {
 		Title:     fmt.Sprintf("%s gives %s samples, its len() says %s", name, got, asked),
 		Evidence: []finding.Evidence{{
 			Text: fmt.Sprintf("Pass %d came to its end after %s with %s samples in all. The program had asked for len() of the loader, "+
-				"for which torch asks the dataset: %s.", n.pass.Number, words.Count(n.pass.Delivered, "batch"), got, asked),
+				"for which torch asks the dataset: %s.%s", n.pass.Number, words.Count(n.pass.Delivered, "batch"), got, asked, n.again()),
 			Refs: []finding.Ref{{Part: n.pass.Loader.Process.Part.Name, Table: "pass", Seq: n.seq}},
 		}},
 		Cost: cost,
 		Fix: fmt.Sprintf("# in %s: as many as __iter__ gives\ndef __len__(self):\n    return %d\n"+
 			"# or, if that is not known before: no __len__ at all", name, n.got),
-		NotABugIf: "the length is meant as an estimate, and nothing is reckoned from it.",
+		Facts: n,
 	}
+}
+
+// again says in how many passes it was so.
+func (n *count) again() string {
+	if n.times < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" So it was in %s.", words.Count(n.times, "pass"))
 }

@@ -1,7 +1,10 @@
 package wronglen
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/dptrace/dptrace/analyze/collect"
@@ -16,10 +19,11 @@ import (
 // failed is the lookups of samples that failed: the timeline has them. That no
 // two samples are alike is not known without all of their digests.
 var failed = &collect.Source[lookups]{
-	Name:  "failed lookups",
-	Proof: []string{"exception", "digest"},
-	Uses:  []collect.Any{timeline.Source},
-	New:   func() collect.Collector[lookups] { return finder{} },
+	Name:   "failed lookups",
+	Tables: []string{"batch_put"},
+	Proof:  []string{"exception", "digest"},
+	Uses:   []collect.Any{timeline.Source},
+	New:    func() collect.Collector[lookups] { return finder{} },
 }
 
 // lookups are those that failed, by loader.
@@ -33,20 +37,80 @@ type lookup struct {
 	given *traces.Loader // the DataLoader object
 	size  int64          // of what was looked into; -1 it is not told
 	named bool           // the error names the index that was asked for
+	most  int64          // the greatest index of a batch that its loader delivered in any pass; -1 none
+
+	certain bool    // no number that equals the index by chance
+	beyond  []int64 // indices that failed, all those that were tried from some bound on; nil: others beyond it could be read
+	below   int     // samples that could be read, all below them
 }
 
-// finder reads no rows of its own.
-type finder struct{}
+// finder keeps which indices were asked for.
+type finder map[asked]*known
 
-// Add has nothing to read.
-func (finder) Add(traces.Batch) {}
+type asked struct {
+	part         *traces.Part
+	proc         uint32
+	loader, pass uint32
+}
 
-// Merge has nothing to merge.
-func (finder) Merge(collect.Collector[lookups]) {}
+// known is the batches of a pass with the greatest indices.
+type known []batch
+
+type batch struct {
+	number uint32
+	most   int64 // index
+}
+
+// mostBatches of a pass are kept: of so few, those that fail are not all.
+const mostBatches = 256
+
+// Add takes the rows of one batch.
+func (f finder) Add(b traces.Batch) {
+	rows, ok := b.Rows.([]traces.BatchPut)
+	if !ok {
+		return
+	}
+	for i := range rows {
+		r := &rows[i]
+		if len(r.Indices) == 0 {
+			continue
+		}
+		k := asked{b.Part, r.Proc, r.Loader, r.Pass}
+		if f[k] == nil {
+			f[k] = &known{}
+		}
+		f[k].add(batch{r.Batch, slices.Max(r.Indices)})
+	}
+}
+
+func (k *known) add(b batch) {
+	if n := len(*k); n > 0 && (*k)[n-1].number == b.number { // a batch of several rows
+		(*k)[n-1].most = max((*k)[n-1].most, b.most)
+		return
+	}
+	if *k = append(*k, b); len(*k) >= 2*mostBatches {
+		slices.SortFunc(*k, func(a, b batch) int { return cmp.Or(cmp.Compare(b.most, a.most), cmp.Compare(a.number, b.number)) })
+		*k = (*k)[:mostBatches]
+	}
+}
+
+// read is the greatest index of a batch that was delivered.
+func (k known) read(delivered int) (most int64) {
+	most = -1
+	for _, b := range k {
+		if int64(b.number) < int64(delivered) {
+			most = max(most, b.most)
+		}
+	}
+	return most
+}
+
+// Merge takes over what was collected from other parts.
+func (f finder) Merge(other collect.Collector[lookups]) { maps.Copy(f, other.(finder)) }
 
 // Build finds what all fetches raised.
-func (finder) Build(e *collect.Evidence) lookups {
-	f := lookups{}
+func (f finder) Build(e *collect.Evidence) lookups {
+	found := lookups{}
 	t := collect.Of(e, timeline.Source)
 	for _, p := range t.Processes {
 		for i := range p.Raised {
@@ -54,13 +118,28 @@ func (finder) Build(e *collect.Evidence) lookups {
 			if e.Stage != "fetch" || e.Sample < 0 || e.Type != "IndexError" && e.Type != "KeyError" {
 				continue
 			}
-			if w := t.Worker(p.Part, p.Proc, e.Loader, e.Pass, e.Worker); w != nil {
-				size, named := names(e)
-				f[w.Pass.Loader] = append(f[w.Pass.Loader], lookup{e, p.Part.Name, w.Pass, w.Pass.DataLoader(), size, named})
+			w := t.Worker(p.Part, p.Proc, e.Loader, e.Pass, e.Worker)
+			if w == nil {
+				continue
 			}
+			size, named := names(e)
+			l := lookup{Exception: e, part: p.Part.Name, pass: w.Pass, given: w.Pass.DataLoader(), size: size, named: named}
+			l.most = f.most(w.Pass.Loader)
+			found[w.Pass.Loader] = append(found[w.Pass.Loader], l)
 		}
 	}
-	return f
+	return found
+}
+
+// most is the greatest index of a batch that a loader delivered; -1 there is none.
+func (f finder) most(l *timeline.Loader) (most int64) {
+	most = -1
+	for _, p := range l.Passes {
+		if k := f[asked{l.Process.Part, l.Process.Proc, p.Object, p.Recorded}]; k != nil {
+			most = max(most, k.read(p.Delivered))
+		}
+	}
+	return most
 }
 
 // of a loader on all its ranks.
@@ -71,6 +150,11 @@ func (f lookups) of(ranks timeline.Ranks) (all []lookup) {
 	return all
 }
 
+const (
+	enoughBelow  = 20 // samples must have been read, or that none of them is beyond is chance
+	enoughBeyond = 3  // indices that fail, and none of them that was tried does not: as likely as one in 1,771
+)
+
 // surest of some lookups that an index below the length failed; nil: none is
 // known to be one.
 func surest(all []lookup) (worst *lookup, certainty finding.Certainty) {
@@ -80,6 +164,7 @@ func surest(all []lookup) (worst *lookup, certainty finding.Certainty) {
 			keys[l.Sample] = true
 		}
 	}
+	bound(all)
 	for i := range all {
 		if sure := all[i].sure(len(keys)); sure > certainty {
 			worst, certainty = &all[i], sure
@@ -88,20 +173,60 @@ func surest(all []lookup) (worst *lookup, certainty finding.Certainty) {
 	return worst, certainty
 }
 
+// bound finds out whether it is the indices from some bound on that fail, whatever
+// their errors say: of all that were tried.
+func bound(all []lookup) {
+	of := map[*timeline.Loader][]*lookup{}
+	for i := range all {
+		if l := &all[i]; l.within() {
+			of[l.pass.Loader] = append(of[l.pass.Loader], l)
+		}
+	}
+	for loader, failed := range of {
+		var beyond []int64
+		for _, l := range failed {
+			beyond = append(beyond, l.Sample)
+		}
+		slices.Sort(beyond)
+		beyond = slices.Compact(beyond)
+		below, most := 0, failed[0].most
+		for _, p := range loader.Passes {
+			below += p.Delivered * int(max(p.DataLoader().BatchSize, 1))
+		}
+		if most < 0 || most >= beyond[0] || below < enoughBelow {
+			continue
+		}
+		for _, l := range failed {
+			l.beyond, l.below = beyond, below
+		}
+	}
+}
+
+// within reports whether the index is one that should be there.
+func (l *lookup) within() bool {
+	if l.given.Length >= 0 {
+		return l.Sample < l.given.Length
+	}
+	return samplers.AsksForAll(l.given)
+}
+
 // sure is how sure it is that the index is what is missing; 0: not at all.
 func (l *lookup) sure(keys int) finding.Certainty {
-	switch length := l.given.Length; {
-	case !l.named:
+	switch {
+	case !l.within(): // the sampler asks for too much: the length is right
 		return 0
-	case length >= 0 && l.Sample >= length: // the sampler asks for too much: the length is right
-		return 0
-	case length < 0 && !samplers.AsksForAll(l.given):
-		return 0
-	case length < 0, l.Type == "KeyError" && keys < 2: // a number that is looked up may equal the index by chance
+	case l.named && l.given.Length >= 0 && (l.Type == "IndexError" || keys > 1), len(l.beyond) >= enoughBeyond:
+		l.certain = true // a number that is looked up may equal the index by chance, not several
+		return finding.Proven
+	case l.named, len(l.beyond) > 0 && !l.inTurn():
 		return finding.Likely
 	}
-	return finding.Proven
+	return 0
 }
+
+// inTurn reports whether the samples were asked for one after another: then any one
+// that fails is beyond all those before it.
+func (l *lookup) inTurn() bool { return strings.HasSuffix(l.given.Sampler, ".SequentialSampler") }
 
 func (l *lookup) at() string { return timeline.Place(l.pass.Loader.Process.Cwd, l.File, l.Line) }
 
@@ -120,6 +245,10 @@ func (l *lookup) finding(c *detect.Case, certainty finding.Certainty) finding.Fi
 	if l.size >= 0 {
 		text += fmt.Sprintf(" There are %d.", l.size)
 	}
+	if len(l.beyond) > 0 {
+		text += fmt.Sprintf(" The samples that were delivered, about %s, are all of smaller indices than those that failed: %s.",
+			words.Number(int64(l.below)), failing(l.beyond))
+	}
 	return finding.Finding{
 		Certainty: certainty,
 		Title:     fmt.Sprintf("%s has no sample %d, in spite of %s: %s", class, l.Sample, length, l.Type),
@@ -129,10 +258,22 @@ func (l *lookup) finding(c *detect.Case, certainty finding.Certainty) finding.Fi
 		},
 		Cost: fmt.Sprintf("pass %d brought %d batches and then the error; in a shuffled order it comes at another time in each run",
 			l.pass.Number, l.pass.Delivered),
-		Fix:       l.fix(),
-		Verify:    "Record again: " + c.RecordAgain() + " and see that each pass comes to its end.",
-		NotABugIf: "the lookup that failed is another one, for a number that is equal to the index by chance.",
+		Fix:    l.fix(),
+		Verify: "Record again: " + c.RecordAgain() + " and see that each pass comes to its end.",
+		Facts:  l,
 	}
+}
+
+// failing is indices, the first ones of many.
+func failing(indices []int64) string {
+	var list []string
+	for _, i := range indices[:min(len(indices), 6)] {
+		list = append(list, fmt.Sprint(i))
+	}
+	if len(indices) > 6 {
+		list = append(list, "...")
+	}
+	return strings.Join(list, ", ")
 }
 
 func (l *lookup) fix() string {
@@ -144,7 +285,7 @@ func (l *lookup) fix() string {
 	if strings.HasSuffix(class, ".Subset") {
 		inside += " (or, if that is right: among the indices that Subset was given)"
 	}
-	if l.Type == "KeyError" {
+	if l.Type == "KeyError" && l.named {
 		return fmt.Sprintf(`# %s, read at %s: count what there is, and number it without gaps
 def __init__(self, ...):
     self.keys = sorted(self.items)

@@ -21,6 +21,7 @@ var Rule = detect.Rule{
 	DP:      "DP7",
 	Title:   "__len__ and __getitem__ disagree",
 	Sources: []collect.Any{failed, values.Source, batches.Requested, batches.Fetched},
+	Excuses: excuses,
 	Judge:   judge,
 }
 
@@ -78,6 +79,5 @@ func (k *compared) without(iterable bool) detect.Verdict {
 	case k.wrap.why != "":
 		return detect.CannotTell(k.wrap.why)
 	}
-	return detect.Clean(fmt.Sprintf("no sample was missing, and %d of %s samples that were compared all differ",
-		k.wrap.compared, words.Number(k.wrap.most)))
+	return detect.Clean(fmt.Sprintf("no sample was missing, and the %s samples, which are the same in each pass, do not begin again", words.Number(k.wrap.most)))
 }

@@ -40,18 +40,24 @@ type objectKey struct {
 
 // Object is what is known of one DataLoader object with persistent workers.
 type Object struct {
-	Scalars []*Scalar // by path
-	// Renewed are containers, arrays and objects that the training process put in
-	// the place of others, or wrote to, between two passes.
+	Places []*Place // by path
+	// Renewed are containers and arrays that changed in the training process
+	// between two passes where the workers were not looked at.
 	Renewed []traces.Attribute
-	full    bool // there were more rows than are kept
+	// Missed is what the code that fetches may read and what was not compared, or
+	// not all of it: Value says why, "" it is too large or cannot be looked into.
+	Missed []traces.Attribute
+	// Shared is what the code that fetches may read of what all processes see
+	// change, and what did: Value is "changed", "" it cannot be told.
+	Shared []traces.Attribute
+	full   bool // there were more rows than are kept
 }
 
-// Scalar is one attribute: its values in the training process and in the workers,
+// Place is one attribute: its values in the training process and in the workers,
 // as each pass began.
-type Scalar struct {
+type Place struct {
 	Path    string
-	Read    string             // the code that fetches names it: yes, no, "" not known
+	Read    string             // the code that fetches reads it of this object: yes, no, "" not known
 	Parent  []traces.Attribute // rows of the training process, by pass
 	Workers map[int][]Value    // by number
 }
@@ -75,14 +81,14 @@ type rows struct {
 	full bool
 }
 
-// most rows of a process are kept: 64 attributes, changed in 250 passes.
+// most rows of a process are kept: 128 attributes, changed in 125 passes.
 const most = 16000
 
 // Add takes the rows of one batch.
 func (c *collected) Add(b traces.Batch) {
 	list, _ := b.Rows.([]traces.Attribute)
 	for i := range list {
-		if list[i].When == "rank" { // compared between ranks: see values
+		if w := list[i].When; w == "rank" || w == "begin" { // compared between ranks, and between loaders: see values, samples
 			continue
 		}
 		k := processKey{b.Part, list[i].Proc}
@@ -121,17 +127,12 @@ func Persistent(o *traces.Loader) bool { return o.Persistent && o.NumWorkers > 0
 
 func (c *collected) object(t *timeline.Timeline, l *timeline.Loader, number uint32) *Object {
 	o := &Object{}
-	found := map[string]*Scalar{}
+	found := map[string]*Place{}
 	if own := c.of[processKey{l.Process.Part, l.Process.Proc}]; own != nil {
 		o.full = own.full
 		for i := range own.list {
-			switch r := &own.list[i]; {
-			case r.Loader != number || r.When != "iter":
-			case r.Class != "" && r.Value == "": // no scalar, and not what it was as the pass before began
-				o.Renewed = append(o.Renewed, *r)
-			default:
-				s := scalar(found, r)
-				s.Parent = append(s.Parent, *r)
+			if r := &own.list[i]; r.Loader == number {
+				o.add(r, found)
 			}
 		}
 	}
@@ -145,33 +146,50 @@ func (c *collected) object(t *timeline.Timeline, l *timeline.Loader, number uint
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(found)) {
-		o.Scalars = append(o.Scalars, found[path])
+		o.Places = append(o.Places, found[path])
 	}
 	return o
 }
 
+// add a row of the training process.
+func (o *Object) add(r *traces.Attribute, found map[string]*Place) {
+	switch r.When {
+	case "missed":
+		o.Missed = append(o.Missed, *r)
+	case "shared":
+		o.Shared = append(o.Shared, *r)
+	case "iter":
+		if r.Class != "" && r.Value == "" && len(r.Ordered) == 0 {
+			o.Renewed = append(o.Renewed, *r)
+			return
+		}
+		p := place(found, r)
+		p.Parent = append(p.Parent, *r)
+	}
+}
+
 // inWorker adds the values of one worker, as it began to fetch in each pass.
-func inWorker(t *timeline.Timeline, l *timeline.Loader, list []traces.Attribute, found map[string]*Scalar) {
+func inWorker(t *timeline.Timeline, l *timeline.Loader, list []traces.Attribute, found map[string]*Place) {
 	for i := range list {
 		r := &list[i]
 		if w := t.Worker(l.Process.Part, r.Proc, r.Loader, r.Pass, r.Worker); w != nil && r.When == "fetch" {
-			s := scalar(found, r)
-			s.Workers[w.Number] = append(s.Workers[w.Number], Value{*r, w.Pass})
+			p := place(found, r)
+			p.Workers[w.Number] = append(p.Workers[w.Number], Value{*r, w.Pass})
 		}
 	}
 }
 
-// scalar is the attribute of a row.
-func scalar(found map[string]*Scalar, r *traces.Attribute) *Scalar {
-	s := found[r.Path]
-	if s == nil {
-		s = &Scalar{Path: r.Path, Workers: map[int][]Value{}}
-		found[r.Path] = s
+// place is the attribute of a row.
+func place(found map[string]*Place, r *traces.Attribute) *Place {
+	p := found[r.Path]
+	if p == nil {
+		p = &Place{Path: r.Path, Workers: map[int][]Value{}}
+		found[r.Path] = p
 	}
-	if s.Read == "" || r.Read == "yes" {
-		s.Read = r.Read
+	if p.Read == "" || r.Read == "yes" {
+		p.Read = r.Read
 	}
-	return s
+	return p
 }
 
 // Of is what is known of a DataLoader object of a loader. There is nothing where

@@ -38,7 +38,7 @@ func TestTooMany(t *testing.T) {
 		if gap := a.Gap(timeline.Ranks{l}); gap != c.gap {
 			t.Errorf("%d changes: gap %q, want %q", c.changes, gap, c.gap)
 		}
-		if got := len(a.Of(l, 1).Scalars); got != c.scalars {
+		if got := len(a.Of(l, 1).Places); got != c.scalars {
 			t.Errorf("%d changes: %d attributes, want %d", c.changes, got, c.scalars)
 		}
 	}

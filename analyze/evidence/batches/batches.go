@@ -14,6 +14,12 @@ import (
 // key of a pass as its process recorded it.
 type key struct{ proc, loader, pass uint32 }
 
+// process that recorded.
+type process struct {
+	part *traces.Part
+	proc uint32
+}
+
 // share is a worker's share of a pass, as the process that fetches counts.
 type share struct {
 	key

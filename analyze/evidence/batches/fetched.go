@@ -50,6 +50,41 @@ func (c *fetched) Build(e *collect.Evidence) ByWorker[Fetches] {
 	return byWorker(collect.Of(e, timeline.Source), c.shares)
 }
 
+// First is what the first fetch of each worker took, of an IterableDataset. It
+// goes beside what was counted, so that a gap in it is none of a rule.
+var First = &collect.Source[ByWorker[FirstFetch]]{
+	Name:   "first fetches",
+	Tables: []string{"worker"},
+	Inside: true,
+	Uses:   []collect.Any{timeline.Source},
+	New:    func() collect.Collector[ByWorker[FirstFetch]] { return &first{byPart[share, FirstFetch]{}} },
+}
+
+// FirstFetch is what a worker did from iter() of its pass until its first batch,
+// or until it had nothing to give.
+type FirstFetch struct {
+	CPU     int64 // ns; 0 not known
+	Written int64 // bytes, by system calls; -1 not known
+}
+
+type first struct{ shares byPart[share, FirstFetch] }
+
+func (c *first) Add(b traces.Batch) {
+	rows, _ := b.Rows.([]traces.Worker)
+	shares := c.shares.part(b.Part)
+	for i := range rows {
+		if r := &rows[i]; r.Phase == "first" {
+			*at(shares, share{key{r.Proc, r.Loader, r.Pass}, r.Worker}) = FirstFetch{r.CPUNS, r.Written}
+		}
+	}
+}
+
+func (c *first) Merge(o collect.Collector[ByWorker[FirstFetch]]) { c.shares.merge(o.(*first).shares) }
+
+func (c *first) Build(e *collect.Evidence) ByWorker[FirstFetch] {
+	return byWorker(collect.Of(e, timeline.Source), c.shares)
+}
+
 // LeftOver is the samples that drop_last dropped in each worker.
 var LeftOver = &collect.Source[ByWorker[Leftover]]{
 	Name:   "left over samples",

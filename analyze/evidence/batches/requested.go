@@ -128,8 +128,3 @@ func (q *Requests) flush() {
 		q.open = pending{}
 	}
 }
-
-// OneIn reports whether the sampler put one sample into a batch.
-func (q *Requests) OneIn(batch uint32) bool {
-	return slices.ContainsFunc(q.Ones, func(o Singleton) bool { return o.Batch == batch })
-}

@@ -34,6 +34,7 @@ type Beginning struct {
 	Batches, Samples int
 	Distinct         int       // indices, counted up to Enough
 	Digest           [2]uint64 // of the indices in their order; where batches end does not count
+	origins          uint64    // of the samples' ids, where the dataset is put together of others; 0: some have none
 
 	descents int // how often an index is smaller than the one before
 	jumps    int // how often it is not the one before plus 1; the first one has to be 0
@@ -50,6 +51,10 @@ const (
 // Straight reports whether the order is 0, 1, 2, ...
 func (b Beginning) Straight() bool { return b.jumps == 0 }
 
+// Climbs reports whether the order ascends from the first sample to the last, but
+// for padding, which begins anew.
+func (b Beginning) Climbs() bool { return b.descents <= 1 && b.Distinct > 1 }
+
 // Shuffled tells a shuffled order from one that climbs: a shuffle descends at
 // every second step, and at fewer than every fourth in one of 200 of 16 samples,
 // whose descents are (n-1)/2 with a variance of (n+1)/12. A sequential order
@@ -59,6 +64,12 @@ func (b Beginning) Shuffled() bool { return 4*b.descents >= b.Samples-1 }
 // Equal reports whether two beginnings have the same samples in the same order.
 func (b Beginning) Equal(o Beginning) bool { return b.Samples == o.Samples && b.Digest == o.Digest }
 
+// SameOrigins reports whether two beginnings are of the same samples of the same
+// datasets, inside of whatever these are put together in.
+func (b Beginning) SameOrigins(o Beginning) bool {
+	return b.Samples == o.Samples && b.origins != 0 && b.origins == o.origins
+}
+
 // Batches that were asked for.
 func (s *Sequence) Batches() int { return s.now.Batches }
 
@@ -66,7 +77,7 @@ func (s *Sequence) Batches() int { return s.now.Batches }
 func (s *Sequence) add(r *traces.BatchPut) {
 	if s.stride == 0 {
 		s.stride, s.Seq = 1, r.Seq
-		s.now.Digest = [2]uint64{0x243f6a8885a308d3, 0x13198a2e03707344}
+		s.now.Digest, s.now.origins = [2]uint64{0x243f6a8885a308d3, 0x13198a2e03707344}, 0xa4093822299f31d0
 	}
 	if s.Odd = s.Odd || !s.goesOn(r); s.Odd {
 		return
@@ -95,7 +106,21 @@ func (s *Sequence) add(r *traces.BatchPut) {
 		}
 	}
 	b.Samples += len(r.Indices)
+	b.origin(r)
 	s.now, s.last = b, last
+}
+
+// origin takes the ids of the samples of a row.
+func (b *Beginning) origin(r *traces.BatchPut) {
+	if len(r.IDs) != len(r.Indices) {
+		b.origins = 0
+	}
+	if b.origins == 0 {
+		return
+	}
+	for _, id := range r.IDs {
+		b.origins = hash.Mix(b.origins^hash.Mix(uint64(id))) | 1
+	}
 }
 
 // goesOn reports whether a row goes on where the one before ended, and begins its

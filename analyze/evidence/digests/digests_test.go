@@ -2,6 +2,7 @@ package digests
 
 import (
 	"os"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,14 +17,14 @@ func TestNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := regexp.MustCompile(`(?m)^([A-Z, ]+) = 1, 2, 4, 8, 16, 32, 64\b`).FindSubmatch(source)
+	m := regexp.MustCompile(`(?m)^([A-Z, ]+) = 1, 2, 4, 8, 16, 32, 64, 128\b`).FindSubmatch(source)
 	if m == nil {
 		t.Fatal("sample.py does not say what the bits are")
 	}
 	ours := []struct {
 		name string
 		kind Kind
-	}{{"ALL", All}, {"SOME", Some}, {"LITTLE", Little}, {"STRINGS", Strings}, {"INTEGERS", Integers}, {"LEFT", Left}, {"FOLLOWS", Follows}}
+	}{{"ALL", All}, {"SOME", Some}, {"LITTLE", Little}, {"STRINGS", Strings}, {"INTEGERS", Integers}, {"LEFT", Left}, {"FOLLOWS", Follows}, {"BRIEF", Brief}}
 	for i, name := range strings.Split(string(m[1]), ", ") {
 		if i >= len(ours) || ours[i].name != name || ours[i].kind != 1<<i {
 			t.Errorf("bit %d is %s", i, name)
@@ -66,12 +67,12 @@ func TestSame(t *testing.T) {
 		a, b     Digest
 		same, ok bool
 	}{
-		{Digest{one, one, All}, Digest{one, other, All}, true, true},
-		{Digest{one, one, All}, Digest{other, one, All}, false, true},
-		{Digest{one, one, Some}, Digest{one, one, Some}, true, true},
-		{Digest{one, one, Some}, Digest{one, one, All}, false, false},
-		{Digest{one, one, All | Little}, Digest{one, one, All | Little}, false, false},
-		{Digest{one, one, All | Left}, Digest{one, one, All}, false, false},
+		{Digest{Content: one, Meta: one, Kind: All}, Digest{Content: one, Meta: other, Kind: All}, true, true},
+		{Digest{Content: one, Meta: one, Kind: All}, Digest{Content: other, Meta: one, Kind: All}, false, true},
+		{Digest{Content: one, Meta: one, Kind: Some}, Digest{Content: one, Meta: one, Kind: Some}, true, true},
+		{Digest{Content: one, Meta: one, Kind: Some}, Digest{Content: one, Meta: one, Kind: All}, false, false},
+		{Digest{Content: one, Meta: one, Kind: All | Little}, Digest{Content: one, Meta: one, Kind: All | Little}, false, false},
+		{Digest{Content: one, Meta: one, Kind: All | Left}, Digest{Content: one, Meta: one, Kind: All}, false, false},
 	} {
 		if same, ok := c.a.Same(&c.b); same != c.same || ok != c.ok {
 			t.Errorf("%v and %v: %v, %v", c.a, c.b, same, ok)
@@ -91,7 +92,7 @@ func row(n int) *traces.Digest {
 // TestOf: the samples of a row, and rows whose columns do not fit together.
 func TestOf(t *testing.T) {
 	all := slices.Collect(Of(row(3)))
-	if len(all) != 3 || all[2] != (Sample{Digest{Sum(slices.Repeat([]byte{2}, 16)), Sum(slices.Repeat([]byte{3}, 16)), All}, 2, 20}) {
+	if len(all) != 3 || !reflect.DeepEqual(all[2], Sample{Digest{Content: Sum(slices.Repeat([]byte{2}, 16)), Meta: Sum(slices.Repeat([]byte{3}, 16)), Kind: All}, 2, 20}) {
 		t.Errorf("%+v", all)
 	}
 	r := row(2)
@@ -119,5 +120,41 @@ func TestOf(t *testing.T) {
 	}
 	for range Of(row(3)) { // whoever has seen enough may go
 		break
+	}
+}
+
+// TestRows: a row of the batch is known where it was looked for and is there.
+func TestRows(t *testing.T) {
+	r := row(3)
+	r.RowKinds, r.Rows = []byte{byte(All), 0, byte(Some)}, slices.Repeat([]byte{7}, 48)
+	r.Counts = []byte{2, 0, 1}
+	r.Parts = append(append(slices.Repeat([]byte{0}, 7), 1), slices.Repeat([]byte{5, 0, 0, 0, 0, 0, 0, 0}, 2)...)
+	r.Names = "x,meta.time"
+	all := slices.Collect(Of(r))
+	if len(all) != 3 || !all[0].Rowed.Known() || all[1].Rowed.Known() || !all[1].Rowed.Sought {
+		t.Fatalf("%+v", all)
+	}
+	if same, ok := all[0].SameRow(&all[2].Digest); same || ok {
+		t.Error("a row and pieces of one are compared")
+	}
+	if same, ok := all[0].SameRow(&all[0].Digest); !same || !ok {
+		t.Error("a row is not like itself")
+	}
+	if _, ok := all[0].SameRow(&all[1].Digest); ok {
+		t.Error("what is not known is compared")
+	}
+	if p := all[0].Parts; len(p) != 2 || p[0] != 1<<56 || p[0].Type() != Array || !p[0].Carries() || p[1].Type() != Text || !p[1].Pieces() {
+		t.Errorf("%x", p)
+	}
+	if len(all[1].Parts) != 0 || !slices.Equal(all[2].Parts, []Part{5}) || !slices.Equal(Names(r), []string{"x", "meta.time"}) {
+		t.Errorf("%+v", all)
+	}
+	r.Counts[0] = 3 // more than there are
+	if all := slices.Collect(Of(r)); len(all) != 3 || all[0].Parts != nil || !all[0].Rowed.Known() {
+		t.Errorf("%+v", all)
+	}
+	r.Rows = r.Rows[1:]
+	if all := slices.Collect(Of(r)); len(all) != 3 || all[0].Rowed.Sought {
+		t.Errorf("%+v", all)
 	}
 }

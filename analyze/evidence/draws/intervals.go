@@ -33,14 +33,34 @@ func (c *IntervalSet) Add(d *Draws) []Shared {
 	return shared
 }
 
-func insert(pieces []piece, s Span, d *Draws) ([]piece, []Shared) {
-	var shared []Shared
-	lo, _ := slices.BinarySearchFunc(pieces, s.From, func(p piece, at int64) int {
+// Shares reports whether anything of some draws is in the set.
+func (c *IntervalSet) Shares(d *Draws) bool {
+	for _, s := range d.Spans {
+		pieces := c.byStream[s.Stream]
+		if at := firstAfter(pieces, s.From); at < len(pieces) && pieces[at].from < s.To {
+			return true
+		}
+	}
+	return false
+}
+
+// firstAfter is the first piece that ends after a position.
+func firstAfter(pieces []piece, at int64) int {
+	lo, _ := slices.BinarySearchFunc(pieces, at, func(p piece, at int64) int {
 		if p.to <= at {
 			return -1
 		}
 		return 1
 	})
+	return lo
+}
+
+// Overlaps reports whether two spans have anything in common.
+func (s Span) Overlaps(o Span) bool { return s.Stream == o.Stream && s.From < o.To && o.From < s.To }
+
+func insert(pieces []piece, s Span, d *Draws) ([]piece, []Shared) {
+	var shared []Shared
+	lo := firstAfter(pieces, s.From)
 	fresh := make([]piece, 0, 4)
 	at, hi := s.From, lo
 	for ; hi < len(pieces) && pieces[hi].from < s.To; hi++ {

@@ -25,7 +25,20 @@ type log struct {
 	fetches    int  // highest fetch seen, plus one
 	late       bool // the state before the first draw was not seen: counts are lower bounds
 	made       bool // the generator was not there when the pass began
+	seeded     bool // the first fetch seeded it, or put another object in its place
+
+	parts []part // what the first few fetches drew, one by one
 }
+
+// part is what one fetch drew, as in span.
+type part struct {
+	fetch    uint32
+	stream   int32
+	from, to int64
+}
+
+// mostParts is how many fetches of a pass are kept one by one.
+const mostParts = 64
 
 // span is raw outputs that were drawn inside of fetches, [from, to) on a stream
 // in 32-bit words. The first fetch of a pass has a span of its own.
@@ -94,6 +107,9 @@ func (l *log) joined(o observation, stream int32, a, b int64, from uint32) {
 	} else {
 		l.drew++
 	}
+	if o.fetch < mostParts {
+		l.parts = append(l.parts, part{o.fetch, stream, a, b})
+	}
 	if n := len(l.spans); n > 0 {
 		s := &l.spans[n-1]
 		if s.stream == stream && s.to == a && s.first == first {
@@ -114,6 +130,8 @@ func (l *log) unjoined(o observation) {
 		l.gaps++
 	case o.fetch > 0: // seeded, or another object put in its place
 		l.broken++
+	case o.when == after:
+		l.seeded = true
 	}
 }
 

@@ -10,6 +10,7 @@ type placement struct {
 	pcg     map[pcgKey][]int32 // by what their states have in common
 	philox  map[[2]uint64][]int32
 	cv2     map[int64]int32
+	sobol   map[[16]byte]int32
 }
 
 type pcgKey struct {
@@ -65,6 +66,7 @@ func (p *placement) near(list []int32, origin any, distance func(from any) (int6
 func (p *placement) place(state any) (int32, int64) {
 	if p.pcg == nil {
 		p.pcg, p.philox, p.cv2 = map[pcgKey][]int32{}, map[[2]uint64][]int32{}, map[int64]int32{}
+		p.sobol = map[[16]byte]int32{}
 	}
 	var s int32
 	var at int64
@@ -79,6 +81,13 @@ func (p *placement) place(state any) (int32, int64) {
 		if s, ok = p.cv2[g.Seed]; !ok {
 			s = p.make(g)
 			p.cv2[g.Seed] = s
+		}
+		at = g.Words()
+	case rng.Sobol:
+		var ok bool
+		if s, ok = p.sobol[g.Sequence]; !ok {
+			s = p.make(g)
+			p.sobol[g.Sequence] = s
 		}
 		at = g.Words()
 	}

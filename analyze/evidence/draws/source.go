@@ -41,6 +41,7 @@ func New(budget int64) *Collector {
 type partLogs struct {
 	slots    map[slotKey]*Slot
 	logs     map[logKey]*log
+	moved    map[served]*fetchSet
 	next     uint64                         // seq that comes next in rng_state
 	hole     uint64                         // how many gaps were met so far
 	raws     map[uint32]map[rng.ID]*rng.Key // whole blocks, by process
@@ -70,8 +71,8 @@ type Slot struct {
 func (c *Collector) Add(b traces.Batch) {
 	p := c.parts[b.Part]
 	if p == nil {
-		p = &partLogs{slots: map[slotKey]*Slot{}, logs: map[logKey]*log{}, raws: map[uint32]map[rng.ID]*rng.Key{},
-			outputs: c.budget * outputsPerBlock}
+		p = &partLogs{slots: map[slotKey]*Slot{}, logs: map[logKey]*log{}, moved: map[served]*fetchSet{},
+			raws: map[uint32]map[rng.ID]*rng.Key{}, outputs: c.budget * outputsPerBlock}
 		c.parts[b.Part] = p
 	}
 	switch rows := b.Rows.(type) {
@@ -105,6 +106,9 @@ func (p *partLogs) state(r *traces.RngState) {
 		p.nameless++
 		return
 	}
+	if r.When == "after" || r.When == "found" {
+		p.move(served{r.Proc, r.Loader, r.Pass, r.Worker}, r.Fetch)
+	}
 	if slot.Role == "order" || r.When == "fork" || r.When == "task" || r.When == "end" {
 		return // must agree between workers and ranks; children that are no workers
 	}
@@ -121,6 +125,15 @@ func (p *partLogs) state(r *traces.RngState) {
 	} else {
 		l.words(o, r.Raw, p)
 	}
+}
+
+func (p *partLogs) move(w served, fetch uint32) {
+	set := p.moved[w]
+	if set == nil {
+		set = new(fetchSet)
+		p.moved[w] = set
+	}
+	set.add(fetch)
 }
 
 // all logs in an order that does not depend on the order of merging.

@@ -23,6 +23,7 @@ type Streams struct {
 	Exhausted bool
 
 	byPass   map[*timeline.Pass][]*Draws // by worker
+	moved    map[*timeline.WorkerPass]fetchSet
 	streams  placement
 	nameless int // states of generators whose names are not in the trace
 }
@@ -76,7 +77,7 @@ type resolver struct {
 // Resolve makes the draws of every generator in every pass of every worker that
 // the timeline knows. It uses up what was collected.
 func (c *Collector) Resolve(t *timeline.Timeline) *Streams {
-	s := &Streams{byPass: map[*timeline.Pass][]*Draws{}}
+	s := &Streams{byPass: map[*timeline.Pass][]*Draws{}, moved: map[*timeline.WorkerPass]fetchSet{}}
 	r := &resolver{Collector: c, Streams: s}
 	r.placeWords()
 	r.followMersenne()
@@ -89,7 +90,12 @@ func (c *Collector) Resolve(t *timeline.Timeline) *Streams {
 	for _, drawn := range s.byPass {
 		slices.SortStableFunc(drawn, func(a, b *Draws) int { return cmp.Compare(a.Worker.Number, b.Worker.Number) })
 	}
-	for _, p := range c.parts {
+	for part, p := range c.parts {
+		for k, set := range p.moved {
+			if w := t.Worker(part, k.proc, k.loader, k.pass, k.worker); w != nil {
+				s.moved[w] = *set
+			}
+		}
 		s.nameless += p.nameless
 		s.Exhausted = s.Exhausted || p.spent
 	}

@@ -66,7 +66,7 @@ func draw(n int) func(pass, worker, window int, g []*Gen) {
 
 var kinds = map[string]func(seed uint64) *Gen{
 	"mt19937": func(seed uint64) *Gen { return MT(uint32(seed)) }, "pcg64": PCG, "pcg64dxsm": DXSM, "philox": Philox, "sfc64": SFC,
-	"cv2": func(seed uint64) *Gen { return CV2(int64(seed)) },
+	"cv2": func(seed uint64) *Gen { return CV2(int64(seed)) }, "sobol": Sobol,
 }
 
 // TestCounts: as many words as were drawn, whatever the size of a fetch, with
@@ -257,7 +257,7 @@ func TestNameless(t *testing.T) {
 // TestOutputs: the outputs printed as evidence are those that are drawn next.
 func TestOutputs(t *testing.T) {
 	for name, seed := range kinds {
-		if name == "cv2" {
+		if name == "cv2" || name == "sobol" {
 			continue // cannot be read, only counted
 		}
 		s, drawn := play(t, draws.DefaultBudget, Loader{Workers: 1, Slots: []Slot{slot}, Fetch: draw(1000), Start: one(func(int, int) *Gen { return seed(1) })}, Train)
@@ -272,6 +272,26 @@ func TestOutputs(t *testing.T) {
 		}
 		if state, words := s.Origin(x.Stream, x.From); state == nil || words < 0 {
 			t.Errorf("%s: %v and %d words to it", name, state, words)
+		}
+	}
+}
+
+// TestJumps: what a quasi-random engine skips in a fetch was not drawn.
+func TestJumps(t *testing.T) {
+	_, drawn := play(t, draws.DefaultBudget, Loader{Workers: 2, Batches: 4, Slots: []Slot{slot}, Start: one(func(int, int) *Gen { return Sobol(1) }),
+		Fetch: func(_, worker, window int, g []*Gen) {
+			if window == 0 {
+				g[0].Jump(1000 * worker)
+			}
+			g[0].Draw(8)
+		}}, Train)
+	var set draws.IntervalSet
+	for _, d := range drawn {
+		if shared := set.Add(d); len(shared) > 0 {
+			t.Errorf("worker %d drew what another did: %+v", d.Worker.Number, shared)
+		}
+		if d.Words != 3*8 {
+			t.Errorf("worker %d drew %d words", d.Worker.Number, d.Words)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 // are joined as they come, and none is kept. Its intervals lie on chains; what
 // stream a chain is of is found later.
 type wordsLog struct {
-	last   any // rng.PCG, rng.Philox, rng.SFC64 or rng.CV2; nil before the first
+	last   any // rng.PCG, rng.Philox, rng.SFC64, rng.CV2 or rng.Sobol; nil before the first
 	seq    uint32
 	at     int64 // position of last in its chain
 	chains []chain
@@ -30,6 +30,8 @@ func decodeWords(kind string, raw []byte) (any, error) {
 		return rng.DecodePhilox(raw)
 	case rng.KindSFC64:
 		return rng.DecodeSFC64(raw)
+	case rng.KindSobol:
+		return rng.DecodeSobol(raw)
 	}
 	return rng.DecodeCV2(raw)
 }
@@ -96,6 +98,9 @@ func (p *partLogs) distance(a, b any, micros uint32) (n int64, ok, spent bool) {
 	case rng.CV2:
 		b := b.(rng.CV2)
 		n, ok = b.Words()-a.Words(), a.Seed == b.Seed
+	case rng.Sobol:
+		b := b.(rng.Sobol)
+		n, ok = b.Words()-a.Words(), a.Sequence == b.Sequence && a.Jumps == b.Jumps
 	}
 	return n, ok && n >= 0 && n <= limit, false
 }
@@ -134,6 +139,11 @@ func (r *resolver) placeWords() {
 		}
 		for i := range l.spans {
 			x := &l.spans[i]
+			n := x.stream
+			x.stream, x.from, x.to = streams[n], x.from+offsets[n], x.to+offsets[n]
+		}
+		for i := range l.parts {
+			x := &l.parts[i]
 			n := x.stream
 			x.stream, x.from, x.to = streams[n], x.from+offsets[n], x.to+offsets[n]
 		}

@@ -32,6 +32,7 @@ type Start struct {
 	Workers int
 	Bytes   int64 // pickled, for all workers
 	Pickle  time.Duration
+	CPU     time.Duration // of it, of the thread that pickled; Pickle where it is not known
 	First   time.Duration // from the begin of the pass to its first batch; 0 unknown
 	Refs    []finding.Ref
 }
@@ -89,6 +90,11 @@ func startOf(pass *timeline.Pass, begun []*traces.Worker, first int64) Start {
 	for _, r := range begun {
 		s.Bytes += r.PickledBytes
 		s.Pickle += time.Duration(r.PickleNS)
+		if r.PickleCPUNS > 0 {
+			s.CPU += time.Duration(min(r.PickleCPUNS, r.PickleNS))
+		} else {
+			s.CPU += time.Duration(r.PickleNS)
+		}
 		s.Refs = append(s.Refs, ref(pass.Loader.Process.Part, "worker", r.Seq))
 	}
 	if first > pass.Begin && pass.Begin > 0 {

@@ -18,12 +18,13 @@ type Attribution struct {
 
 	ledger  *Ledger
 	entries []entry          // by id, index, pass
+	roots   []datasetKey     // by Origin.Dataset
 	of      map[int][]uint32 // by loader: its entries
 	ends    map[int]int64    // by Origin.Dataset: its length, as far as it was asked for
 	reads   map[*timeline.WorkerPass]*Read
 	same    map[datasetKey]sameness
 	sure    map[*timeline.Process]*surety
-	fixed   map[*timeline.Loader]bool
+	again   map[*timeline.Loader]bool // Recurs
 }
 
 // Pass is one pass of one rank.
@@ -37,7 +38,7 @@ type Pass struct {
 func (l *Ledger) Build(e *collect.Evidence) *Attribution {
 	t := collect.Of(e, timeline.Source)
 	j := &Attribution{ledger: l, of: map[int][]uint32{}, ends: map[int]int64{}, reads: map[*timeline.WorkerPass]*Read{},
-		same: map[datasetKey]sameness{}, sure: map[*timeline.Process]*surety{}, fixed: map[*timeline.Loader]bool{}}
+		same: map[datasetKey]sameness{}, sure: map[*timeline.Process]*surety{}, again: map[*timeline.Loader]bool{}}
 	j.number(l.passes(t))
 	j.read(t)
 	scopes := j.scopes()
@@ -191,6 +192,7 @@ func (j *Attribution) name(scopes map[scope]datasetKey) {
 	}
 	slices.SortFunc(all, compareDatasets)
 	all = slices.Compact(all)
+	j.roots = all
 	numbers := map[scope]uint64{}
 	for s, root := range roots {
 		n, _ := slices.BinarySearchFunc(all, root, compareDatasets)

@@ -25,11 +25,11 @@ var Source = &collect.Source[*Attribution]{
 	New:    func() collect.Collector[*Attribution] { return newLedger(mostEntries, mostDigests) },
 }
 
-// How many entries and digests are kept: 96 MB and 56 MB. Beyond that samples
+// How many entries and digests are kept: 96 MB and 70 MB. Beyond that samples
 // are left out, by their index: see bounded.
 const (
 	mostEntries = 4_000_000
-	mostDigests = 1_000_000
+	mostDigests = 500_000
 )
 
 // Ledger is the collector of Source, of all who read parts side by side. What a
@@ -200,6 +200,9 @@ func (l *Ledger) digest(p *part, r *traces.Digest) {
 	}
 	if _, ok := p.rows[s]; some && !ok {
 		p.rows[s] = r.Seq
+	}
+	if names := digests.Names(r); names != nil && p.names[s] == nil {
+		p.names[s] = names
 	}
 }
 

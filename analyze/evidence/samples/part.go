@@ -11,9 +11,11 @@ type part struct {
 	of       *traces.Part
 	datasets map[object]*traces.Dataset
 	values   map[object][]traces.Attribute // of each dataset, at rank
+	modes    map[object][]traces.Attribute // of each dataset, between passes
 	opened   map[uint32][]traces.Opened    // by process
 	fetched  map[stream]int                // samples
 	rows     map[stream]uint64             // the first row of digests
+	names    map[stream][]string           // of the parts of samples
 	within   map[object]map[int64]uint64   // of loaders of parts of datasets: ids of some indices
 	drew     map[uint32]bool               // processes whose fetches draw random numbers
 	resample map[uint32]bool               // processes where a stage of the dataset draws shards anew, by its name
@@ -30,8 +32,9 @@ const (
 )
 
 func newPart(of *traces.Part) *part {
-	return &part{of: of, datasets: map[object]*traces.Dataset{}, values: map[object][]traces.Attribute{}, opened: map[uint32][]traces.Opened{},
-		fetched: map[stream]int{}, rows: map[stream]uint64{}, within: map[object]map[int64]uint64{}, drew: map[uint32]bool{},
+	return &part{of: of, datasets: map[object]*traces.Dataset{}, values: map[object][]traces.Attribute{},
+		modes: map[object][]traces.Attribute{}, opened: map[uint32][]traces.Opened{},
+		fetched: map[stream]int{}, rows: map[stream]uint64{}, names: map[stream][]string{}, within: map[object]map[int64]uint64{}, drew: map[uint32]bool{},
 		resample: map[uint32]bool{}}
 }
 
@@ -50,6 +53,7 @@ func (p *part) add(b traces.Batch) {
 	case []traces.Attribute:
 		for i := range rows {
 			p.value(&rows[i])
+			p.mode(&rows[i])
 		}
 	case []traces.Opened:
 		for i := range rows {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dptrace/dptrace/analyze/evidence/digests"
 	"github.com/dptrace/dptrace/analyze/timeline"
+	"github.com/dptrace/dptrace/analyze/words"
 )
 
 // Read is what one worker read in one pass, of what was looked at.
@@ -14,6 +15,7 @@ type Read struct {
 	Samples int // fetched
 
 	digests []digest // by position: of batches that were delivered
+	names   []string // of the parts of its samples; nil: not told
 	row     uint64   // the first one in the table
 	rows    bool     // there is one
 }
@@ -29,7 +31,7 @@ func (j *Attribution) read(t *timeline.Timeline) {
 		for s, seq := range p.rows {
 			if w := t.Worker(tp, s.proc, s.loader, s.pass, s.worker); w != nil {
 				r := j.readOf(w)
-				r.row, r.rows = seq, true
+				r.row, r.rows, r.names = seq, true, p.names[s]
 			}
 		}
 	}
@@ -72,16 +74,38 @@ func (r *Read) Looked() (n int) {
 }
 
 // Fixed reports whether two contents of a loader's samples that differ are two
-// samples: random numbers were drawn in none of its fetches, and it is samples
-// that the dataset hands out; or the contents of one pass come again in another,
-// so that those numbers are for the order alone.
+// samples, as far as generators can be seen: random numbers were drawn in none of
+// its fetches, and it is samples that the dataset hands out; or the contents of one
+// pass come again in another, so that those numbers are for the order alone.
 func (j *Attribution) Fixed(l *timeline.Loader) bool {
-	fixed, ok := j.fixed[l]
+	return !j.Drew(l) && !HandsOutBatches(l) || j.Recurs(l)
+}
+
+// Recurs reports whether two contents of a loader's samples that differ are two
+// samples: those of one pass come again in another. That no random numbers were
+// seen to be drawn says less: a generator may be out of reach. Of what collate
+// reads by key it is the rows of the batch that come again.
+func (j *Attribution) Recurs(l *timeline.Loader) bool {
+	again, ok := j.again[l]
 	if !ok {
-		fixed = !j.Drew(l) && !HandsOutBatches(l) || j.recurs(l)
-		j.fixed[l] = fixed
+		again = j.recurs(l)
+		j.again[l] = again
 	}
-	return fixed
+	return again
+}
+
+// Unfixed says why contents of a loader that does not recur may differ and be one
+// sample's.
+func (j *Attribution) Unfixed(l *timeline.Loader) string {
+	switch {
+	case j.Drew(l):
+		return words.ContentsDiffer
+	case HandsOutBatches(l):
+		return words.BatchesDiffer
+	case len(l.Passes) < 2:
+		return words.OnePassOfContents
+	}
+	return words.ContentsNeverAgain
 }
 
 // HandsOutBatches reports whether the dataset of a loader hands out batches
@@ -101,29 +125,64 @@ func (j *Attribution) Drew(l *timeline.Loader) bool {
 	return false
 }
 
-// recurs reports whether contents of one pass come again in another.
+// recurs reports whether nearly all that a pass of several delivered, as far as it
+// was looked at, came in another pass as well.
 func (j *Attribution) recurs(l *timeline.Loader) bool {
-	of, again := map[digests.Sum]*timeline.Pass{}, map[digests.Sum]bool{}
+	in := map[digests.Sum]*timeline.Pass{} // the only pass so far; nil: several
+	of := map[*timeline.Pass][]digests.Sum{}
 	for _, p := range l.Passes {
 		for _, w := range p.Workers {
 			r := j.reads[w]
 			if r == nil {
 				continue
 			}
+			by := r.basis()
 			for i := range r.digests {
-				d := &r.digests[i]
-				if d.Empty() {
+				k, ok := r.digests[i].key(by)
+				if !ok {
 					continue
 				}
-				if q := of[d.Content]; q == nil {
-					of[d.Content] = p
-				} else if q != p {
-					again[d.Content] = true
+				of[p] = append(of[p], k)
+				if first, seen := in[k]; !seen {
+					in[k] = p
+				} else if first != p {
+					in[k] = nil
 				}
 			}
 		}
 	}
-	return len(again) >= enoughContents
+	for _, keys := range of {
+		again := map[digests.Sum]bool{}
+		n := 0
+		for _, k := range keys {
+			if in[k] == nil {
+				again[k] = true
+				n++
+			}
+		}
+		if len(again) >= enoughContents && 10*n >= 9*len(keys) {
+			return true
+		}
+	}
+	return false
+}
+
+// basis is what stands for the samples of a read: themselves, or what has become of
+// them in the batch, where collate may read by what they hold.
+func (r *Read) basis() Basis {
+	some := false
+	for i := range r.digests {
+		switch d := &r.digests[i]; {
+		case d.Rowed.Known():
+			return Rows
+		case d.Read() == digests.Some:
+			some = true
+		}
+	}
+	if some && !slices.ContainsFunc(r.digests, func(d digest) bool { return d.Whole() }) {
+		return Chunks
+	}
+	return Whole
 }
 
 // Resamples is the class of a loader's dataset if its workers draw their shards

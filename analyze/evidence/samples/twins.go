@@ -1,6 +1,7 @@
 package samples
 
 import (
+	"encoding/binary"
 	"regexp"
 	"slices"
 
@@ -15,6 +16,8 @@ const (
 	Texts         // strings in them, which augmentation leaves as they are
 	Chunks        // pieces of their contents
 	Whole         // their contents
+	Rows          // what has become of them in the batch
+	Payload       // one part of them, beside others that differ
 )
 
 // Twins is two workers that read the same samples.
@@ -29,31 +32,99 @@ type Twins struct {
 	First     int  // position of A where that begins
 	FirstOfB  int
 	Different int // contents among the equal ones
+
+	Brief   bool // they are so short that they may be names of what collate reads
+	Became  Fate // in the batch
+	Payload Part // of By Payload
 }
 
-// Compare two reads: nil unless they are twins. The surest kind counts.
+// Fate is what samples that are equal in two workers have become in their batches.
+type Fate struct {
+	Same, Other int  // rows that are alike, or are not
+	Unseen      bool // collate is the program's, and the rows of its batches could not be told apart
+}
+
+// Overruled reports whether samples are equal and what collate has made of them is
+// not: they are keys of a worker's own data, or collate draws random numbers.
+func (t *Twins) Overruled() bool {
+	return t.By != Rows && 10*t.Became.Other > t.Became.Same+t.Became.Other
+}
+
+// Compare two reads: nil unless they are twins. The surest kind counts. Twins may be
+// overruled by what collate has made of them.
 func Compare(a, b *Read) *Twins {
 	if a.Repeats() || b.Repeats() {
 		return nil
 	}
-	for _, by := range []Basis{Whole, Chunks, Texts} {
+	t := compareBy(a, b, Whole, Chunks, Rows, Texts)
+	if t == nil {
+		t = stretch(a, b)
+	}
+	if t == nil {
+		t = payload(a, b)
+	}
+	if t != nil && t.By != Rows {
+		t.follow()
+	}
+	return t
+}
+
+func compareBy(a, b *Read, bases ...Basis) *Twins {
+	for _, by := range bases {
 		if t := aligned(a, b, by); t != nil {
 			return t
 		}
-		if by == Whole {
-			for _, pair := range [][2]*Read{{a, b}, {b, a}} {
-				if t := among(pair[0], pair[1]); t != nil {
-					return t
-				}
+		if by != Whole && by != Rows {
+			continue
+		}
+		for _, pair := range [][2]*Read{{a, b}, {b, a}} {
+			if t := among(pair[0], pair[1], by); t != nil {
+				return t
 			}
 		}
 	}
-	return stretch(a, b)
+	return nil
+}
+
+// follow the samples that are equal into the batches.
+func (t *Twins) follow() {
+	theirs := map[digests.Sum]*digest{}
+	key := func(d *digest) (digests.Sum, bool) {
+		if t.By == Payload {
+			return digests.Sum(binary.BigEndian.AppendUint64(make([]byte, 8, 16), uint64(d.position))), true
+		}
+		return d.key(t.By)
+	}
+	for i := range t.B.digests {
+		if k, ok := key(&t.B.digests[i]); ok {
+			theirs[k] = &t.B.digests[i]
+		}
+	}
+	for i := range t.A.digests {
+		d := &t.A.digests[i]
+		k, ok := key(d)
+		other := theirs[k]
+		if !ok || other == nil {
+			continue
+		}
+		t.Brief = t.Brief || d.Brief()
+		same, known := d.SameRow(&other.Digest)
+		switch {
+		case known && same:
+			t.Became.Same++
+		case known:
+			t.Became.Other++
+		case d.Rowed.Sought && d.Rowed.Kind == 0:
+			t.Became.Unseen = true
+		}
+	}
 }
 
 // key is what is compared of a sample; false: nothing can be.
 func (d *digest) key(by Basis) (digests.Sum, bool) {
 	switch {
+	case by == Rows:
+		return d.Row, d.Rowed.Known()
 	case !d.Tells():
 	case by == Whole && d.Read() == digests.All, by == Chunks && d.Read() == digests.Some:
 		return d.Content, true
@@ -98,20 +169,20 @@ func aligned(a, b *Read, by Basis) *Twins {
 }
 
 // among looks for all that A read among all that B read.
-func among(a, b *Read) *Twins {
-	if !a.all() || !b.all() {
+func among(a, b *Read, by Basis) *Twins {
+	if !a.all(by) || !b.all(by) {
 		return nil
 	}
 	theirs := map[digests.Sum]bool{}
 	for i := range b.digests {
-		if k, ok := b.digests[i].key(Whole); ok {
+		if k, ok := b.digests[i].key(by); ok {
 			theirs[k] = true
 		}
 	}
-	t := &Twins{A: a, B: b, By: Whole, Anywhere: true}
+	t := &Twins{A: a, B: b, By: by, Anywhere: true}
 	different := map[digests.Sum]bool{}
 	for i := range a.digests {
-		if k, ok := a.digests[i].key(Whole); ok {
+		if k, ok := a.digests[i].key(by); ok {
 			t.Both++
 			if theirs[k] {
 				t.Equal++
@@ -127,11 +198,18 @@ func among(a, b *Read) *Twins {
 }
 
 // all reports whether everything that was read was looked at, whole.
-func (r *Read) all() bool {
+func (r *Read) all(by Basis) bool {
 	if r.Samples == 0 || len(r.digests) != r.Samples {
 		return false
 	}
-	return !slices.ContainsFunc(r.digests, func(d digest) bool { return d.Read() != digests.All })
+	return !slices.ContainsFunc(r.digests, func(d digest) bool {
+		return by == Whole && d.Read() != digests.All || by == Rows && d.Rowed.Kind&(digests.All|digests.Some) != digests.All
+	})
+}
+
+// pieces reports whether rows of the batches were read by pieces.
+func (r *Read) pieces() bool {
+	return slices.ContainsFunc(r.digests, func(d digest) bool { return d.Rowed.Kind&digests.Some != 0 })
 }
 
 // stretch looks for samples in a row that both read in a row: a file that two
@@ -194,7 +272,7 @@ const (
 // samples agree is not enough where workers draw their files at random, or do
 // not come to an end together.
 func (t *Twins) Sure() Surety {
-	if t.By != Whole || t.Partly || t.Scattered {
+	if t.By != Whole && t.By != Rows || t.By == Rows && (t.A.pieces() || t.B.pieces()) || t.Partly || t.Scattered {
 		return Faint
 	}
 	if t.Anywhere || t.far() || Even(t.A, t.B) && !t.DrawsShards() {

@@ -3,6 +3,7 @@ package values
 import (
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -58,7 +59,7 @@ func TestBound(t *testing.T) {
 			t.Fatalf("samples of %d workers are kept; in one go of %d", len(again), len(whole))
 		}
 		for of, want := range whole {
-			if !slices.Equal(again[of], want) {
+			if !reflect.DeepEqual(again[of], want) {
 				t.Fatal("other samples are kept")
 			}
 		}

@@ -1,9 +1,9 @@
 """Values that hang on a dataset, on what it holds, or on a collate function, as a pass begins.
 
-Of persistent workers: scalars, in the parent and in the workers, which hold copies of the objects. Of runs of several
-ranks: scalars and containers of the datasets, once, by their contents. Instance dictionaries and exact builtin containers
-are read, nothing else: no property, no iteration and no comparison of the user's. What is read is bounded by number and
-never by time, so that the parent and the workers look at the same places.
+Of persistent workers: what held.py finds, in the parent and in the workers, which hold copies of the objects; and, in the
+parent, whether the code of a fetch reads what has changed, and what could not be compared. Of runs of several ranks: scalars
+and containers of the datasets, once, by their contents. Instance dictionaries and exact builtin containers are read, nothing
+else: no property, no iteration and no comparison of the user's.
 """
 import functools
 import os
@@ -11,15 +11,16 @@ import sys
 import types
 from itertools import islice
 
-from . import code_names, contents, discover, identity, ring, short_digests
+from . import contents, discover, held, identity, reads, ring, short_digests
 from .ring import mono
 
 MAX_OBJECTS = 400
 MAX_SCALARS = 64
-MAX_OTHERS = 64  # containers, arrays and objects of which it is told that they are others than before
+MAX_OTHERS = 64  # that are told not to have been compared
+MAX_SHARED = 8
+MAX_ANALYSES = 8  # of the code of one loader
 MAX_ITEMS = 64  # of a container
 MAX_KEYS = 16  # of a dictionary whose items are told of as if they were attributes
-MAX_TEXT = 64  # bytes of a value
 MAX_LEAVES = 16  # datasets of a loader whose contents are told of
 
 _ROOTS = ("dataset", "collate_fn")
@@ -39,8 +40,6 @@ class Walk:
     def __init__(self, wanted, most=MAX_SCALARS):
         self.wanted, self.most = wanted, most
         self.found, self.seen, self.queue = [], set(), []
-        self.owners, self.functions = {}, []  # id of a class -> the class; functions that lie on the way
-        self.others = []  # attributes that are not to be told of
 
     def run(self, roots):
         for path, obj in roots:
@@ -57,10 +56,7 @@ class Walk:
             self.queue.append((obj, path))
 
     def tell(self, value, path, owner, name):
-        if not self.wanted(value):
-            if len(self.others) < MAX_OTHERS:
-                self.others.append(Attribute(path, owner, name, value))
-        elif len(self.found) < self.most:
+        if self.wanted(value) and len(self.found) < self.most:
             self.found.append(Attribute(path, owner, name, value))
 
     def visit(self, obj, cls, path):
@@ -81,7 +77,6 @@ class Walk:
                 self.add(value, "%s.args[%d]" % (path, i))
             self.items(obj.keywords, path + ".keywords")
         elif not _barren(cls):
-            self.owners[id(cls)] = cls
             for name, value in list(islice(discover.attributes_of(obj, cls).items(), 2 * MAX_ITEMS)):
                 if type(name) is str:
                     self.tell(value, "%s.%s" % (path, name), cls, name)
@@ -97,7 +92,6 @@ class Walk:
                 self.add(value, at)
 
     def function(self, f, path):
-        self.functions.append(f)
         for cell, variable in zip(f.__closure__ or (), f.__code__.co_freevars):
             try:
                 self.add(cell.cell_contents, "%s<closure %s>" % (path, variable))
@@ -129,73 +123,81 @@ def _barren(cls):
     return type(cls.__module__) is not str or cls.__module__ == "numpy" or cls.__module__.partition(".")[0] in discover._BARREN
 
 
-def scalar(value):
-    """An exact int, float, bool, None or a short str."""
-    cls = type(value)
-    if cls is int:
-        return -1 << 63 <= value < 1 << 64
-    if cls is str:
-        return len(value) <= MAX_TEXT
-    return cls is float or cls is bool or value is None
-
-
-def plain(value):
-    """A scalar, or a function of Python's: a transform."""
-    return type(value) is types.FunctionType or scalar(value)
-
-
-def text(value):
-    """repr() of a scalar, the name of a function: without its module, which spawn calls otherwise; a lambda's line."""
-    if type(value) is types.FunctionType:
-        if value.__code__.co_name == "<lambda>":
-            return "<lambda> of line %d" % value.__code__.co_firstlineno
-        return value.__qualname__[:MAX_TEXT]
-    return repr(value).encode("utf-8", "replace")[:MAX_TEXT].decode("utf-8", "ignore")
-
-
 class Told:
     """What this process has told of one loader's attributes."""
 
-    def __init__(self):
-        self.values = {}  # path -> (class, value)
-        self.digests = {}  # path -> a short digest of what it held, in the main process
-        self.names = None
+    def __init__(self, stream=False):
+        self.looks = self.analyses = 0
+        self.stream = stream
+        self.values = {}  # path -> (class, text, items, digest)
+        self.wholes, self.shown = {}, {}  # of the main process: path -> digest of everything; of what is shared, what it was
+        self.missed = set()  # paths
+        self.changed = set()  # paths
+        self.paths = {}  # path -> whether the code that fetches reads it
 
-    def changes(self, when, at, dataset, collate):
+    def changes(self, when, at, dataset, collate, worker_init=None):
         """Writes what is new since the last time; of what is no longer found, its path alone."""
-        walk = Walk(plain)
-        found = walk.run(zip(_ROOTS, (dataset, collate)))
-        now, rows = {}, []
-        for a in found:
-            now[a.path] = told = (type(a.value).__qualname__, text(a.value))
-            if self.values.get(a.path) != told:
-                rows.append((a, told))
+        walk, write, main = held.Walk(), _Writer(when, at), when == "iter"
+        walk.run(zip(_ROOTS, (dataset, collate)))
+        now, rows, partly, budget = {}, [], [], short_digests.Budget()
+        for place in walk.places:
+            told = held.told(place.value)
+            now[place.path] = told[:4]
+            renewed = main and not told[4] and self.renewed(place, told, partly, budget)
+            if self.values.get(place.path) != told[:4]:
+                rows.append((place, told))
+            elif renewed:  # not where the workers look, too
+                rows.append((place, told[:3] + ("",)))
         gone = [path for path in self.values if path not in now]
-        renewed = self.renewed(walk, found, dataset) if when == "iter" else []
         self.values = now
-        if (rows or renewed) and self.names is None:
-            self.names = code_names.Names(walk.owners.values(), walk.functions, type(dataset))
-        write = _Writer(when, at)
-        for a, told in rows:
-            write.row(a, {"class": "builtins." + told[0], "value": told[1], "read": self.names.read(a.name)})
+        if main and not self.looks and self.stream:
+            tell_held(at, dataset, collate)
+        if main and self.looks:
+            new = {place.path for place, _ in rows} - self.changed
+            self.changed |= new
+            self.look_closer(walk, (dataset, collate, worker_init), new, partly, write)
+        self.looks += 1
+        for place, told in rows:
+            write.row(place, {"class": told[0], "value": told[1], "items": told[2], "ordered": told[3],
+                              "read": self.paths.get(place.path, "")})
         for path in gone:
-            write.row(Attribute(path, None, "", None), {"class": "", "value": ""})
-        for a in renewed:
-            write.row(a, {"class": discover.name(type(a.value)), "value": "", "items": short_digests.length(a.value),
-                          "read": self.names.read(a.name)})
+            write.row(held.Place(path, None, None, "", None), {"class": "", "value": ""})
 
-    def renewed(self, walk, found, dataset):
-        """Attributes that are no scalars, or were none, and hold something else than as the pass before began."""
-        digests, changed = {}, []
-        others = [Attribute("dataset", None, "", dataset)] if type(dataset) in _PLAIN else []
-        for a in others + walk.others:
-            digests[a.path] = digest = short_digests.digest(a.value)
-            before = self.digests.get(a.path, digest)
-            if before != digest and None not in (before, digest) or a.path in self.values:
-                changed.append(a)
-        changed += [a for a in found if a.path in self.digests]
-        self.digests = digests
-        return changed
+    def renewed(self, place, told, partly, budget):
+        """Of what the short digest does not cover: is it another than before?"""
+        whole = short_digests.whole(place.value, budget) if told[3] else None
+        if whole is None:
+            partly.append((place, ""))
+            return False
+        before, self.wholes[place.path] = self.wholes.get(place.path), whole
+        return before is not None and before != whole
+
+    def look_closer(self, walk, made_of, new, partly, write):
+        """From the second pass on, in the main process: what of all that do the workers read, and what was not compared?
+        new: paths of what has changed for the first time."""
+        missed = partly + walk.missed
+        if self.looks == 1 or new and self.analyses < MAX_ANALYSES:
+            self.analyses += 1
+            changing = [(id(p.holder), p.name) for p in walk.places if p.path in self.changed]
+            code = reads.Reads(*made_of, changing)
+            for place in walk.places + walk.shared + [p for p, _ in walk.missed if p.holder is not None]:
+                self.paths[place.path] = code.read(id(place.holder), place.name)
+            missed += held.unseen(walk, code)
+        self.tell_shared(walk.shared, write)
+        for place, why in missed[:MAX_OTHERS]:
+            read = self.paths.get(place.path, "")
+            if place.path not in self.missed and read != "no":
+                self.missed.add(place.path)
+                cls, _, items, _, _ = held.told(place.value)
+                write.row(place, {"when": "missed", "class": cls, "value": why, "items": items, "read": read})
+
+    def tell_shared(self, places, write):
+        for place in places:
+            before, now = self.shown.get(place.path), held.seen(place.value)
+            self.shown[place.path] = now
+            if self.paths.get(place.path, "") != "no" and before is not None and (before != now or not now and self.looks == 1):
+                write.row(place, {"when": "shared", "class": discover.name(type(place.value)), "value": "changed" if now else "",
+                                  "read": self.paths.get(place.path, "")})
 
 
 class _Writer:
@@ -205,12 +207,12 @@ class _Writer:
     def row(self, a, more):
         source, first, last = self.source(a.owner)
         facts = {"loader": self.at[0], "pass": self.at[1], "worker": self.at[2], "when": self.when, "path": a.path,
-                 "attr": a.name, "source": source, "first": first, "last": last}
+                 "attr": a.name if type(a.name) is str else "", "source": source, "first": first, "last": last}
         facts.update(more)
         ring.put_json(ring.ATTRIBUTE, facts)
 
     def source(self, owner):
-        if owner is None or discover.library(owner.__module__):
+        if owner is None or discover.library(owner.__name__ if type(owner) is types.ModuleType else owner.__module__):
             return "", 0, 0
         known = self.sources.get(id(owner))
         if known is None:
@@ -223,11 +225,22 @@ def at_iter(iterator, loader, new):
     t0, d, it = mono(), loader.__dict__, iterator.__dict__
     at = it["_dptrace_at"] + (-1,)
     if d.get("persistent_workers") is True and it.get("_num_workers"):
-        told = it.setdefault("_dptrace_told", Told())
-        told.changes("iter", at, d.get("dataset"), d.get("collate_fn"))
+        told = it.setdefault("_dptrace_told", Told(it.get("_dataset_kind") == 1))
+        told.changes("iter", at, d.get("dataset"), d.get("collate_fn"), d.get("worker_init_fn"))
+    elif new and it.get("_dataset_kind") == 1 and it.get("_num_workers", 0) > 1:
+        tell_held(at, d.get("dataset"), d.get("collate_fn"))
     if new and _ranks() > 1:
         at_rank(loader, at)
     ring.ring.hook_ns += mono() - t0
+
+
+def tell_held(at, dataset, collate):
+    """By what the workers of a stream may work for one another."""
+    walk, write = held.Walk(), _Writer("held", at)
+    walk.run(zip(_ROOTS, (dataset, collate)))
+    cut = [place for place, _ in walk.missed if place.holder is None]
+    for place in (walk.shared + cut)[:MAX_SHARED]:
+        write.row(place, {"class": discover.name(type(place.value)), "value": ""})
 
 
 def at_fetch(fetches, dataset, collate):
@@ -275,13 +288,13 @@ def at_rank(loader, at):
 
 
 def tell_contents(path, leaf, number, write, deadline):
-    walk, known = Whole(lambda value: scalar(value) or contents.container(value)), {}
+    walk, known = Whole(lambda value: held.scalar(value) or contents.container(value)), {}
     if contents.container(leaf):
         walk.tell(leaf, path, None, "")
     walk.run([(path, leaf)])
-    for a in [a for a in walk.found if scalar(a.value)]:
-        write.row(a, {"dataset": number, "class": discover.name(type(a.value)), "value": text(a.value)})
-    for a in sorted((a for a in walk.found if not scalar(a.value)), key=lambda a: contents.size(a.value)):
+    for a in [a for a in walk.found if held.scalar(a.value)]:
+        write.row(a, {"dataset": number, "class": discover.name(type(a.value)), "value": held.text(a.value)})
+    for a in sorted((a for a in walk.found if not held.scalar(a.value)), key=lambda a: contents.size(a.value)):
         facts = known.get(id(a.value))  # ImageFolder has its samples twice
         if facts is None:
             facts = known[id(a.value)] = contents.facts(a.value, deadline)

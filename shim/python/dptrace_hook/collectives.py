@@ -7,7 +7,7 @@ And whether ranks meet between a batch and its step: there they may agree on whe
 """
 import sys
 
-from . import dist, guard, hooks, ring, steps
+from . import dist, guard, hooks, ring, steps, training
 
 _LOOKS = 8  # steps after collectives, until it is settled
 _MAX_PENDING = 1 << 14
@@ -64,9 +64,9 @@ def _looking(name, tell):
 
 def _meet(name, kwargs):
     calls = _met["calls"]
-    if _met["handed"] != steps.handed:
-        _met["handed"], _met["since"] = steps.handed, 0
-    if steps.handed and steps.taken == steps.taken_when_handed and not _met["since"]:
+    if _met["handed"] != training.delivered:
+        _met["handed"], _met["since"] = training.delivered, 0
+    if training.delivered and steps.taken == training.steps_then and not _met["since"]:
         dist.tell("meet", name, dist.ranks_of(kwargs.get("group")))
     _met["since"] += 1
     calls[name] = calls.get(name, 0) + 1
@@ -76,7 +76,7 @@ def ended():
     """This process ends by an exception: was it one of a meeting, and had ranks met since the last batch?"""
     failed = _met["failed"]
     if failed is not None or _met["calls"]:
-        since = _met["since"] if _met["handed"] == steps.handed else 0
+        since = _met["since"] if _met["handed"] == training.delivered else 0
         ring.put_json(ring.DIST, {"op": "end", "class": failed or "", "calls": since, "before": _met["calls"].get(failed, 0)})
 
 

@@ -21,7 +21,9 @@ GUESS_NS = 5000  # for a sample, to begin with
 SURELY_NS, SURELY_BYTE_NS = 20000, 4  # no sample, and no byte of one that is read whole, takes longer
 MAX_POWER = 40
 MAX_SAMPLES = 512  # in a record
+MAX_NAMES = 1 << 10  # bytes
 _EVERYTHING = 1 << 62
+_NONE = bytes(16)
 _DIGEST = layouts.packed(layouts.DIGEST_FIELDS)
 
 _budgets = {}  # loader -> Budget, of loaders without workers
@@ -72,7 +74,7 @@ class Budget:
 
 
 class Digests:
-    __slots__ = ("budget", "full", "position", "room", "fetched", "spent", "windows")
+    __slots__ = ("budget", "full", "position", "room", "fetched", "spent", "windows", "named", "waiting")
 
     def __init__(self, budget, full):
         self.budget, self.full = budget, full
@@ -80,13 +82,22 @@ class Digests:
         self.room = FIRST_BYTES
         self.fetched = self.spent = 0  # ns of fetches, of digests of the first samples
         self.windows = None
+        self.named = None  # names of parts; b"": they are told, or there are none
+        self.waiting = None  # for the batch: samples of which its rows are to be read, too
 
-    def look(self, fetches, data, t0):
-        """The fetch has given `data`, at t0."""
+    def look(self, fetches, data, t0, own):
+        """The fetch has given `data`, at t0. own: collate is the program's, and may read by what samples hold."""
+        self.guarded(fetches, t0, self.take, fetches.asked, data, t0 - fetches.t_fetch, own)
+
+    def collated(self, fetches, batch, t0):
+        """Collate has made `batch` of it, at t0; it is None where that failed."""
+        self.guarded(fetches, t0, self.rows, batch)
+
+    def guarded(self, fetches, t0, do, *args):
         global _failed
         try:
             with sys.modules["torch"]._C.DisableTorchFunction():  # no mode or subclass of the program's is asked
-                self.take(fetches, fetches.asked, data, t0 - fetches.t_fetch)
+                do(fetches, *args)
         except Exception as e:
             fetches.digests, _failed = None, True
             if guard.theirs(e):
@@ -98,7 +109,7 @@ class Digests:
         self.fetched += ns
         self.budget.fetch(ns, samples)
 
-    def take(self, fetches, asked, data, fetching):
+    def take(self, fetches, asked, data, fetching, own):
         if not fetches.batched:
             samples, asked = (data,), (asked,)
         elif type(data) is list or type(data) is tuple:
@@ -111,6 +122,7 @@ class Digests:
         indices = indices_of(asked, n)
         sample.bind()
         rows = []
+        self.waiting = None
         if self.full:
             rows = [(k, sample.read(samples[k], _EVERYTHING)) for k in range(n)]
         elif first < FIRST:
@@ -118,13 +130,43 @@ class Digests:
         if indices is not None and first < FIRST and len(rows) > 1:
             rows = self.marked(samples, rows[:FIRST], indices) + rows[FIRST:]
         chosen = self.chosen(first, len(rows), n, indices)
+        spent = 0
         if chosen:
             t0 = mono()
             rows += [(k, sample.read(samples[k], 0)) for k in chosen]
-            self.write(fetches, rows, first, indices)
-            self.budget.took(mono() - t0, len(chosen))
-        elif rows:
-            self.write(fetches, rows, first, indices)
+            spent = mono() - t0
+        rows = [row for row in rows if row[1][0]]
+        if not rows:
+            return
+        if self.named is None:
+            self.named = self.names(samples[rows[0][0]], rows[0][1])
+        if own and rows[0][1][0] & sample.BRIEF:
+            self.waiting = rows, first, indices, n, len(chosen), spent
+        else:
+            self.write(fetches, rows, first, indices, None, len(chosen), spent)
+
+    def names(self, held, read):
+        """Of its parts, to be told with the first of a pass."""
+        found = sample.names(held)
+        return ",".join(found).encode("utf-8", "replace")[:MAX_NAMES] if 8 * len(found) == len(read[4]) else b""
+
+    def rows(self, fetches, batch):
+        """Reads what those that wait have become."""
+        t0, (rows, first, indices, n, chosen, spent) = mono(), self.waiting
+        self.waiting, of = None, None
+        if batch is not None:
+            of = sample.rows(batch, n) if fetches.batched else lambda k: batch
+        became = [(0, _NONE)] * len(rows)
+        if of is not None:
+            became = [sample.read(of(k), 0)[:2] for k, _ in rows]
+        ns = mono() - t0
+        if chosen:
+            spent += ns
+        else:
+            ns = min(ns, SURELY_NS * len(rows))
+            self.spent += ns
+            self.budget.spent += ns
+        self.write(fetches, rows, first, indices, became, chosen, spent)
 
     def wholes(self, samples, n, fetching):
         """The first of the pass, as long as there is time: they are only few, but may be large."""
@@ -160,8 +202,8 @@ class Digests:
             return range(at + (-(first + at) & mask), n, mask + 1)
         return [k for k in range(at, n) if not indices[k] & mask]
 
-    def write(self, fetches, rows, first, indices):
-        rows = [row for row in rows if row[1][0]]
+    def write(self, fetches, rows, first, indices, became, chosen, spent):
+        t0 = mono()
         batch = fetches.fetch if fetches.serving is None else fetches.serving.batch
         for start in range(0, len(rows), MAX_SAMPLES):
             part = rows[start:start + MAX_SAMPLES]
@@ -169,10 +211,28 @@ class Digests:
             numbers = [first + k for k, _ in part]
             if indices is not None:
                 numbers += [indices[k] for k, _ in part]
-            ring.put(ring.DIGEST, b"".join(
-                [_DIGEST.pack(fetches.loader, fetches.number, fetches.worker, batch & 0xFFFFFFFF, fetches.fetch, n, indices is not None),
-                 struct.pack("<%dq" % len(numbers), *numbers), bytes([d[0] for _, d in part])] + [d[1] for _, d in part]
-                 + [d[2] for _, d in part]))
+            names, self.named = self.named, b""
+            pieces = [_DIGEST.pack(fetches.loader, fetches.number, fetches.worker, batch & 0xFFFFFFFF, fetches.fetch, n, indices is not None,
+                                   became is not None, len(names)),
+                      struct.pack("<%dq" % len(numbers), *numbers), bytes([d[0] for _, d in part])]
+            pieces += [d[1] for _, d in part]
+            pieces += [d[2] for _, d in part]
+            if became is not None:
+                those = became[start:start + MAX_SAMPLES]
+                pieces.append(bytes([d[0] for d in those]))
+                pieces += [d[1] for d in those]
+            pieces.append(names)
+            pieces.append(bytes([len(d[4]) >> 3 for _, d in part]))
+            pieces += [d[4] for _, d in part]
+            ring.put(ring.DIGEST, b"".join(pieces))
+        if chosen:
+            self.budget.took(spent + mono() - t0, chosen)
+
+
+def own(collate):
+    """It is none of torch's, which change nothing."""
+    known = sys.modules.get("torch.utils.data._utils.collate")
+    return known is None or (collate is not known.__dict__.get("default_collate") and collate is not known.__dict__.get("default_convert"))
 
 
 def indices_of(asked, n):

@@ -1,10 +1,12 @@
 """Finds the generators that a dataset, its transforms and its collate function can reach.
 
 Breadth first over instance dictionaries, slots, exact containers, closures, defaults, partials, bound methods, the
-locals of running generators and the globals that the code names; then over the top level of the packages that the
-classes come from. Bounded in nodes, and never through the user's code: no getattr, no ==, no hash, no repr, no iteration
-of anything but exact builtin containers, and never gc.get_referents (it copies a forked worker's heap: 163 MB measured).
+locals of running generators and the globals that the code names, what objects of C classes hold (insides.py); then over
+the top level of the packages that the classes come from. Bounded in nodes, and never through the user's code: no getattr,
+no ==, no hash, no repr, no iteration of anything but exact builtin containers, and no gc.get_referents of all that it
+meets (it copies a forked worker's heap: 163 MB measured). What it has not looked at, it says (Walk.cut).
 """
+import enum
 import functools
 import os
 import random
@@ -13,7 +15,7 @@ import types
 from collections import OrderedDict, defaultdict, deque
 from itertools import islice
 
-from . import rng
+from . import insides, rng
 
 MAX_NODES = 4000
 MAX_ITEMS = 64  # of a container
@@ -56,7 +58,7 @@ class Found:
 
 def name(cls):
     module = cls.__module__ if type(cls.__module__) is str else "?"
-    return ("__main__" if module == "__mp_main__" else module) + "." + cls.__qualname__
+    return main(module) + "." + cls.__qualname__
 
 
 def locals_of(frame):
@@ -69,14 +71,23 @@ def locals_of(frame):
     return found
 
 
+_DICT_GETTERS = (types.GetSetDescriptorType, types.MemberDescriptorType)  # the second: of SimpleNamespace
+
+
 def attributes_of(obj, cls):
     """The instance dictionary of an object; an empty one where it has none, or a property of the user's in its place."""
     for k in cls.__mro__:
         d = k.__dict__.get("__dict__")
         if d is not None:
-            attributes = d.__get__(obj) if type(d) is types.GetSetDescriptorType else None
+            attributes = d.__get__(obj) if type(d) in _DICT_GETTERS else None
             return attributes if type(attributes) is dict else {}
     return {}
+
+
+def barred(cls):
+    """Reports whether a class has something of its own in the place of __dict__."""
+    d = next((k.__dict__["__dict__"] for k in cls.__mro__ if "__dict__" in k.__dict__), None)
+    return d is not None and type(d) not in _DICT_GETTERS
 
 
 _library = {}
@@ -95,12 +106,60 @@ def library(module):
     return known
 
 
+def key(k):
+    """How code spells the key of a dictionary, as far as that needs no code of the program's."""
+    cls = type(k)
+    if cls in (str, int):
+        return repr(k)
+    return "(%s)" % ", ".join([key(e) for e in k]) if cls is tuple and len(k) < 5 else cls.__qualname__
+
+
+def main(module):
+    """The name of a module as the program that is run as it calls it."""
+    return "__main__" if module == "__mp_main__" else module if type(module) is str else "?"
+
+
+def unlike(path, taken):
+    """The path, or one that nothing else has."""
+    n, unique = 1, path
+    while unique in taken:
+        n += 1
+        unique = "%s (%d)" % (path, n)
+    taken.add(unique)
+    return unique
+
+
+def owner_name(owner):
+    if owner is None:
+        return ""
+    if type(owner) is types.ModuleType:
+        return main(owner.__name__)
+    return name(owner if isinstance(owner, type) else type(owner))
+
+
+def role_of(owner, role):
+    """Who draws from what an object holds. Samplers, shufflers and splits order the data; callables that are no datasets
+    transform it."""
+    if owner is None or type(owner) in (types.ModuleType, types.FrameType, types.FunctionType):
+        return role
+    data, cls = sys.modules["torch.utils.data"], owner if type(owner) is type else type(owner)
+    full = name(cls).lower()
+    if issubclass(cls, data.Sampler) or ".datapipes." in full or "shuffl" in full or "sampler" in full:
+        return "order"
+    if role == "dataset" and cls not in _DICTS + _SEQUENCES and not issubclass(cls, data.Dataset):
+        return "transform" if any("__call__" in k.__dict__ for k in cls.__mro__) else role
+    return role
+
+
 class Walk:
+    into_insides = True
+
     def __init__(self, taken=None):
         self.taken = taken  # asked about each object, its class and path: True if what it holds is not to be looked at
         self.found, self.seen, self.queue, self.left = [], set(), deque(), MAX_NODES
         self.packages, self.keep = [], []
-        self.torch_data = sys.modules["torch.utils.data"]
+        self.paths = set()
+        self.cut = {}  # why -> [where first, how many were not looked at]
 
     def roots(self, dataset, collate):
         self.add(dataset, "dataset", "dataset", None)
@@ -108,6 +167,10 @@ class Walk:
         self.run()
         self.scan_packages()
         return self.found
+
+    def leave(self, why, path, n):
+        if n > 0:
+            self.cut.setdefault(why, [path, 0])[1] += n
 
     def samplers(self, loader, dataset):
         """Who decides on the order, in the main process: role "order", whatever it hangs on."""
@@ -132,46 +195,29 @@ class Walk:
         self.seen.add(id(obj))
         kind = rng.kind_of(cls)
         if kind is not None:
-            self.found.append(Found(path, obj, kind, self.role_of(owner, role), self.owner_name(owner), attr, holder, key, source(owner)))
+            self.found.append(Found(unlike(path, self.paths), obj, kind, role_of(owner, role), owner_name(owner), attr, holder, key, source(owner)))
             return
         self.queue.append((obj, path, role))
-
-    def owner_name(self, owner):
-        if owner is None:
-            return ""
-        if type(owner) is types.ModuleType:
-            return "__main__" if owner.__name__ == "__mp_main__" else owner.__name__
-        return name(owner if isinstance(owner, type) else type(owner))
-
-    def role_of(self, owner, role):
-        """Who draws from it. Samplers, shufflers and splits order the data; callables that are no datasets transform it."""
-        if owner is None or type(owner) in (types.ModuleType, types.FrameType, types.FunctionType):
-            return role
-        cls = owner if type(owner) is type else type(owner)
-        full = name(cls).lower()
-        if issubclass(cls, self.torch_data.Sampler) or ".datapipes." in full or "shuffl" in full or "sampler" in full:
-            return "order"
-        if role == "dataset" and cls not in _DICTS + _SEQUENCES and not issubclass(cls, self.torch_data.Dataset):
-            return "transform" if any("__call__" in k.__dict__ for k in cls.__mro__) else role
-        return role
 
     def run(self):
         while self.queue and self.left > 0:
             self.left -= 1
             self.visit(*self.queue.popleft())
+        if self.queue:
+            self.leave("nodes", self.queue[0][1], len(self.queue))
+            self.queue.clear()
 
     def visit(self, obj, path, role):
         cls = type(obj)
         if self.taken is not None and self.taken(obj, cls, path):
             return
         if cls in _DICTS:
-            for k, v in list(islice(cls.items(obj), MAX_ITEMS)):
-                if type(k) in (str, int):
-                    self.add(v, "%s[%r]" % (path, k), role, obj, k if type(k) is str else "", obj, k)
+            self.dictionary(obj, list(islice(cls.items(obj), MAX_ITEMS)), path, role)
         elif cls in _SEQUENCES:
             whole = len(obj) <= MAX_ITEMS or type(next(iter(obj), None)) not in _ATOMS
             for i, v in enumerate(list(islice(obj, MAX_ITEMS if whole else 8))):
                 self.add(v, "%s[%d]" % (path, i), role, obj, "", obj if cls is list else None, i)
+            self.leave("items", path, len(obj) - MAX_ITEMS if whole else 0)
         elif cls is types.FunctionType:
             self.function(obj, path, "transform" if role == "dataset" else role)
         elif cls is types.MethodType:
@@ -188,39 +234,56 @@ class Walk:
             self.members(list(cls.__reduce__(obj)[1]), path, role, obj)
         elif issubclass(cls, type):
             self.class_(obj, path, role)
-        elif cls is types.ModuleType or issubclass(cls, _CODE_FREE) or issubclass(cls, sys.modules["torch"].Tensor):
+        elif cls is types.ModuleType or cls is types.CodeType or issubclass(cls, sys.modules["torch"].Tensor) or type(cls.__module__) is not str:
             return
-        elif type(cls.__module__) is not str or cls.__module__ == "numpy" or cls.__module__.partition(".")[0] in _BARREN:
-            return
-        else:
+        elif not self.inside(obj, cls, path, role) and cls.__module__ != "numpy" and cls.__module__.partition(".")[0] not in _BARREN:
             self.instance(obj, cls, path, role)
+
+    def dictionary(self, obj, items, path, role):
+        for k, v in items:
+            self.add(v, "%s[%s]" % (path, key(k)), role, obj, k if type(k) is str else "", obj if type(k) in (str, int) else None, k)
+            if self.into_insides:
+                self.add(k, "%s<key %s>" % (path, key(k)), role, obj)
+        left = dict.__len__(obj) - len(items)
+        if left and any(type(v) not in _ATOMS for _, v in items):
+            self.leave("items", path, left)
+
+    def inside(self, obj, cls, path, role):
+        """Of an object of a class written in C. False: it is of another."""
+        held = insides.of(obj, cls) if self.into_insides else None if not issubclass(cls, _CODE_FREE) else ([], 0)
+        if held is None:
+            return False
+        cached = insides.function_of(obj) if cls.__name__ == "_lru_cache_wrapper" else None
+        if cached is not None:
+            path = "lru_cache of %s.%s" % (main(cached.__module__), cached.__qualname__)
+        for spelled, each in held[0]:
+            self.add(each, path + spelled, role, obj)
+        self.leave("items", path, held[1])
+        return True
 
     def members(self, values, path, role, owner):
         for i, v in enumerate(values[:MAX_ITEMS]):
             self.add(v, "%s[%d]" % (path, i), role, owner)
 
     def instance(self, obj, cls, path, role):
-        inner = self.role_of(obj, role)
+        inner = role_of(obj, role)
         if issubclass(cls, dict):  # subclasses of containers, through the builtin's own methods
-            for k, v in list(islice(dict.items(obj), MAX_ITEMS)):
-                self.add(v, "%s[%r]" % (path, k) if type(k) in (str, int) else path + "[?]", inner, obj)
-        elif issubclass(cls, (list, tuple)):
-            part = slice(0, MAX_ITEMS)
-            self.members(list(list.__getitem__(obj, part) if issubclass(cls, list) else tuple.__getitem__(obj, part)), path, inner, obj)
+            self.dictionary(obj, list(islice(dict.items(obj), MAX_ITEMS)), path, inner)
+        for base in (list, tuple, set, frozenset, deque):
+            if issubclass(cls, base):
+                self.members(list(islice(base.__iter__(obj), MAX_ITEMS)), path, inner, obj)
+                self.leave("items", path, base.__len__(obj) - MAX_ITEMS)
+        self.leave("barred", "%s (%s)" % (path, name(cls)), int(barred(cls)))
         attributes = attributes_of(obj, cls)
+        member = issubclass(cls, enum.Enum)
         for k, v in list(islice(attributes.items(), MAX_ITEMS * 2)):
             if type(k) is str:
-                self.add(v, "%s.%s" % (path, k), inner, obj, k, attributes, k)
+                self.add(v, "%s.%s" % (path, "value" if member and k == "_value_" else k), inner, obj, k, attributes, k)
+        self.leave("items", path, len(attributes) - MAX_ITEMS * 2)
+        for n, slot in slots_of(obj, cls):
+            self.add(slot.get(n), "%s.%s" % (path, n), inner, obj, n, slot, n)
         for k in cls.__mro__:
-            if not k.__flags__ & _HEAP_TYPE:
-                continue
-            for n, member in list(k.__dict__.items())[:MAX_ITEMS * 2]:
-                if type(member) is types.MemberDescriptorType:  # __slots__
-                    try:
-                        self.add(member.__get__(obj), "%s.%s" % (path, n), inner, obj, n, _Slot(member, obj), n)
-                    except AttributeError:  # not assigned yet
-                        pass
-            if not library(k.__module__):
+            if k.__flags__ & _HEAP_TYPE and not library(k.__module__):
                 self.class_(k, path, inner)
 
     def class_(self, cls, path, role):
@@ -229,6 +292,9 @@ class Walk:
             return
         self.seen.add((id(cls), "class"))
         self.package(cls.__module__)
+        if issubclass(type(cls), enum.EnumMeta):
+            for n, v in list(cls.__dict__.get("_member_map_", {}).items())[:MAX_ITEMS]:
+                self.add(v, "%s.%s" % (path, n), role, cls, n)
         for n, v in list(cls.__dict__.items())[:MAX_ITEMS * 2]:
             if type(v) in (staticmethod, classmethod):
                 v = v.__func__
@@ -269,13 +335,20 @@ class Walk:
             codes += [k for k in c.co_consts if type(k) is types.CodeType]
         for n in sorted(names):
             if n in namespace:
-                v = namespace[n]
-                if type(v) is types.ModuleType:
-                    if not library(v.__name__):
-                        for m in sorted(names & set(v.__dict__)):
-                            self.global_(v.__dict__, m)
+                if type(namespace[n]) is types.ModuleType:
+                    self.named_of(namespace[n], names, 3)
                 else:
                     self.global_(namespace, n)
+
+    def named_of(self, module, names, depth):
+        """Of a module that code names, what it names too: aug.RNG, pkg.aug.RNG."""
+        if library(module.__name__) or depth == 0:
+            return
+        for m in sorted(names & {k for k in list(module.__dict__) if type(k) is str}):
+            if type(module.__dict__[m]) is types.ModuleType:
+                self.named_of(module.__dict__[m], names, depth - 1)
+            else:
+                self.global_(module.__dict__, m)
 
     def global_(self, namespace, n):
         module = namespace.get("__name__")
@@ -283,7 +356,7 @@ class Walk:
             return
         if type(namespace[n]) is types.ModuleType or (library(module) and not library_exempt(module)):
             return
-        self.add(namespace[n], "%s.%s" % ("__main__" if module == "__mp_main__" else module, n), "module", sys.modules.get(module), n,
+        self.add(namespace[n], "%s.%s" % (main(module), n), "module", sys.modules.get(module), n,
                  namespace, n)
 
     def package(self, module):
@@ -294,7 +367,9 @@ class Walk:
     def scan_packages(self):
         """Generators at the top level of any module of the packages that the classes and functions came from."""
         inside = modules()
-        for m in sorted(m for top in set(self.packages) for m in inside.get(top, ()))[:MAX_MODULES]:
+        known = sorted(m for top in set(self.packages) for m in inside.get(top, ()))
+        self.leave("modules", known[-1] if known else "", len(known) - MAX_MODULES)
+        for m in known[:MAX_MODULES]:
             module = sys.modules.get(m)
             if type(module) is types.ModuleType:
                 for n, v in list(module.__dict__.items()):
@@ -368,6 +443,18 @@ class _Slot:
             return self.member.__get__(self.obj)
         except AttributeError:
             raise KeyError(key) from None
+
+    def get(self, key=None):
+        try:
+            return self.member.__get__(self.obj)
+        except AttributeError:  # not assigned yet
+            return None
+
+
+def slots_of(obj, cls):
+    """The slots of an object's classes (__slots__), by name."""
+    return [(n, _Slot(member, obj)) for k in cls.__mro__ if k.__flags__ & _HEAP_TYPE
+            for n, member in list(k.__dict__.items())[:MAX_ITEMS * 2] if type(member) is types.MemberDescriptorType]
 
 
 def source(owner):

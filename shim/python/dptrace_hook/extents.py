@@ -23,6 +23,7 @@ _merged = {}  # keys of several containers -> (their runs, as one list)
 
 class _Walk(discover.Walk):
     """Goes into pandas' tables too, which keep their columns in classes written in C: a column of objects is an array of them."""
+    into_insides = False
 
     def instance(self, obj, cls, path, role):
         super().instance(obj, cls, path, role)

@@ -1,8 +1,10 @@
 """What happens inside a fetch, in a worker or (num_workers=0) in the main process."""
+import os
 import sys
+import time
 from _thread import _local, get_ident
 
-from . import attributes, digests, failures, guard, layouts, open_files, pagemap, ring, slots
+from . import attributes, digests, failures, guard, heap, layouts, open_files, pagemap, ring, slots
 from .ring import mono
 
 _FETCH = layouts.packed(layouts.FETCH_FIELDS)
@@ -34,6 +36,8 @@ class Worker:
         self.extents = pagemap.of_parent(here.inherited)
         self.persistent, self.told = False, None  # attributes.Told
         self.budget = None  # digests.Budget
+        self.cpu0, self.wrote0 = 0, -1  # ns of CPU time and bytes written as the last fetcher was made
+        self.last = None  # Fetches of the pass
         self.files = open_files.Files(-1)
 
 
@@ -47,7 +51,7 @@ class Fetches:
         self.fetch = -1  # number of the last one
         self.t_fetch = self.t_collate = self.t_collated = 0
         self.asked = None  # of this fetch: the index, or the list of them
-        self.digest_ns = 0
+        self.digest_ns = self.rows_ns = 0
         self.samples = 0
         self.batched = True  # a fetch is of a list of samples: no batch_size=None
         self.digests = None  # digests.Digests
@@ -61,7 +65,10 @@ def attach(fetcher, box, dataset, collate):
         if worker.extents is not None:
             worker.extents.begin(worker)
         worker.passes += 1
-        fetches = Fetches(0, worker.passes, worker.number, worker, dataset, collate)
+        ended(worker)
+        if worker.passes == 0:
+            heap.look((0, 0, worker.number), dataset, collate, here=True)
+        worker.last = fetches = Fetches(0, worker.passes, worker.number, worker, dataset, collate)
         if worker.passes == 0:
             torch = sys.modules["torch"]
             ring.put_json(ring.WORKER, {"phase": "ready", "worker": worker.number, "pid": ring.ring.pid, "seed": torch.initial_seed()})
@@ -71,15 +78,26 @@ def attach(fetcher, box, dataset, collate):
         return
     fetches.batched = fetcher.__dict__.get("auto_collation") is not False
     fetches.digests = digests.of_pass(fetches.loader, worker)
+    if worker is not None:
+        worker.cpu0, worker.wrote0 = time.process_time_ns(), written() if type(fetcher).__name__ == "_IterableDatasetFetcher" else -1
     fetcher.__dict__["_dptrace"] = fetches
     box.append(fetches)
     fetches.slots.begin()
     attributes.at_fetch(fetches, dataset, collate)
 
 
+def ended(worker):
+    """A pass of a worker is over."""
+    last, worker.last = worker.last, None
+    if last is not None:
+        last.slots.end(last.fetch)
+
+
 def timed(box, collate):
     """The collate function with a clock before and after it. It knows the fetches by a box, not the fetcher: the fetcher
     holds it, and a cycle would keep the user's dataset alive until the collector runs."""
+    own = digests.own(collate)
+
     def collated(data):
         fetches = box[0] if box else None
         if fetches is None:
@@ -87,12 +105,18 @@ def timed(box, collate):
         fetches.samples = len(data) if type(data) is list or (fetches.batched and type(data) is tuple) else 1
         fetches.t_collate = t = mono()
         if fetches.digests is not None:
-            fetches.digests.look(fetches, data, t)
+            fetches.digests.look(fetches, data, t, own)
             fetches.digest_ns = mono() - t
         here.stage = "collate"
-        result = collate(data)
+        result = None
+        try:
+            result = collate(data)
+        finally:
+            fetches.t_collated = t = mono()
+            if own and fetches.digests is not None and fetches.digests.waiting is not None:
+                fetches.digests.collated(fetches, result, t)
+                fetches.rows_ns = mono() - t
         here.stage = "fetch"
-        fetches.t_collated = mono()
         return result
     return collated
 
@@ -116,6 +140,8 @@ def fetch(original):
         except BaseException as raised:
             try:
                 failed(fetches, raised, fetches.asked)
+                if fetches.fetch == 0:
+                    first(fetches, fetcher)
             except Exception as e:
                 if guard.theirs(e):
                     raise
@@ -137,7 +163,7 @@ def enter(fetches):
     fetches.fetch += 1
     if fetches.serving is not None:
         fetches.serving.fetches += 1
-    fetches.t_collate = fetches.t_collated = fetches.digest_ns = 0
+    fetches.t_collate = fetches.t_collated = fetches.digest_ns = fetches.rows_ns = 0
     here.stage = "fetch"
     if fetches.live:
         fetches.slots.before(fetches.fetch)
@@ -149,10 +175,12 @@ def leave(fetches, fetcher, t0, t1):
     if number in slots.SEARCH_AFTER:
         fetches.slots.search(fetcher.__dict__.get("dataset_iter"), number)
     fetches.asked = None
+    if number == 0:
+        first(fetches, fetcher)
     c0, c1 = fetches.t_collate or t1, fetches.t_collated or t1
     collate_ns = max(c1 - c0 - fetches.digest_ns, 0)
     if fetches.digests is not None:
-        fetches.digests.fetch(t1 - t0 - fetches.digest_ns, fetches.samples)
+        fetches.digests.fetch(t1 - t0 - fetches.digest_ns - fetches.rows_ns, fetches.samples)
     worker = fetches.serving
     if worker is None:
         ring.put(ring.FETCH, _FETCH.pack(fetches.loader, fetches.number, -1, number, number, 0, c0 - t0, collate_ns, 0, fetches.samples),
@@ -160,6 +188,33 @@ def leave(fetches, fetcher, t0, t1):
         open_files.main().look()
     else:
         worker.done = (fetches, t0, c0 - t0, collate_ns)
+
+
+def first(fetches, fetcher):
+    """The first fetch of a worker's pass is over: what it took, from iter() of an IterableDataset on. One that has nothing to
+    give may have worked for the others."""
+    worker = fetches.serving
+    if worker is not None and "dataset_iter" in fetcher.__dict__:
+        wrote = written()
+        ring.put_json(ring.WORKER, {"phase": "first", "worker": worker.number, "pid": ring.ring.pid, "pass": fetches.number,
+                                    "cpu_ns": time.process_time_ns() - worker.cpu0,
+                                    "written": wrote - worker.wrote0 if min(wrote, worker.wrote0) >= 0 else -1})
+
+
+def written():
+    """Bytes that this process has written by system calls; -1: the kernel does not say."""
+    try:
+        fd = os.open("/proc/self/io", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            for line in os.read(fd, 4096).splitlines():
+                if line.startswith(b"wchar:"):
+                    return int(line[6:])
+        finally:
+            os.close(fd)
+    except (OSError, ValueError) as e:
+        if guard.theirs(e):
+            raise
+    return -1
 
 
 def handed_over(worker, batch):
@@ -207,7 +262,9 @@ def serve(original, *args, **kwargs):
             if worker is not None:
                 if worker.extents is not None:
                     worker.extents.end(worker)
-                ring.put_json(ring.WORKER, {"phase": "end", "worker": worker.number, "pid": ring.ring.pid})
+                ended(worker)
+                ring.put_json(ring.WORKER, {"phase": "end", "worker": worker.number, "pid": ring.ring.pid, "pass": max(worker.passes, 0),
+                                            "cpu_ns": time.process_time_ns() - worker.cpu0 if worker.cpu0 else 0})
                 ring.ring.close()
         except Exception as e:
             if guard.theirs(e):

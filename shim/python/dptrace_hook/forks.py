@@ -6,20 +6,30 @@ killed by SIGTERM and os._exit() skips everything (measured: Finalize ran in 0 o
 import atexit
 import os
 import sys
+import threading
 
-from . import attributes, children, collectives, dist, failures, guard, identity, ring, slots
+from . import attributes, children, collectives, dist, failures, guard, heap, identity, iterators, modes, ring, slots, steps, training
 
-_state = {"fork": False, "tasks": 0}
+_state = {"fork": None, "tasks": 0}
 
 
 def watch():
     from multiprocessing.process import BaseProcess
 
     from . import hooks
-    os.register_at_fork(after_in_child=forked)
+    os.register_at_fork(before=forking, after_in_child=forked)
     atexit.register(ended)
     children.watch_signals()
     hooks.wrap(BaseProcess, "run", hooks.around(process_run))
+
+
+def forking():
+    """In the parent of any os.fork()."""
+    try:
+        heap.before_fork()
+    except Exception as e:
+        if guard.theirs(e):
+            raise
 
 
 def forked():
@@ -28,20 +38,23 @@ def forked():
         ring.after_fork("fork")
         guard.after_fork()
         slots.after_fork()
+        heap.after_fork()
         dist.after_fork()
         collectives.after_fork()
         identity.after_fork()
         attributes.after_fork()
-        _state["fork"], _state["tasks"] = False, 0
-        if not _under_multiprocessing():  # those say what they are when they run
-            _state["fork"] = True
-            slots.write_globals(slots.FORK, 0)
+        modes.after_fork()
+        steps.after_fork()
+        training.after_fork()
+        _state["fork"], _state["tasks"] = None, 0
+        if not under_multiprocessing():  # those say what they are when they run
+            _state["fork"] = slots.Child()
     except Exception as e:
         if guard.theirs(e):
             raise
 
 
-def _under_multiprocessing():
+def under_multiprocessing():
     """Reports whether a multiprocessing.Process is being forked."""
     frame = sys._getframe(1)
     while frame is not None:
@@ -53,13 +66,12 @@ def _under_multiprocessing():
 
 def process_run(original, self, *args, **kwargs):
     """multiprocessing.Process.run, in the child. DataLoader, Pool and Executor children are known by what they run."""
-    plain = False
+    child = None
     try:
         target = getattr(self.__dict__.get("_target"), "__name__", "")
-        plain = target not in ("_worker_loop", "worker", "_process_worker")
-        if plain:
+        if target not in ("_worker_loop", "worker", "_process_worker"):
             ring.ring.kind = "fork"
-            slots.write_globals(slots.FORK, 0)
+            child = slots.Child()
     except Exception as e:
         if guard.theirs(e):
             raise
@@ -78,10 +90,11 @@ def process_run(original, self, *args, **kwargs):
         raise
     finally:
         try:
-            if plain:
-                slots.write_globals(slots.END, 0)
+            if child is not None:
+                child.end()
                 if orderly:
                     children.ended()
+                iterators.process_ends()
                 ring.ring.close()
         except Exception as e:
             if guard.theirs(e):
@@ -91,25 +104,29 @@ def process_run(original, self, *args, **kwargs):
 def ended():
     try:
         if ring.ring.pid == os.getpid():
-            if _state["fork"]:
-                slots.write_globals(slots.END, 0)
+            if _state["fork"] is not None:
+                _state["fork"].end()
             raised = failures.uncaught()
             if raised is not None:
                 collectives.ended()
                 failures.ended(raised)
             else:
                 children.ended()
-            if children.awaited():
-                ring.ring.count() if ring.ring.open and not ring.ring.dead else None
-            else:
+            iterators.process_ends()
+            if not children.awaited():
                 ring.ring.close()
+            elif ring.ring.open and not ring.ring.dead:
+                ring.ring.count()
     except Exception as e:
         if guard.theirs(e):
             raise
 
 
 def _serve(original, results, args, kwargs):
-    """Around the loop of a Pool's or an Executor's child: each result that it sends is a task done."""
+    """Around the loop of a Pool's or an Executor's child: each result that it sends is a task done. A ThreadPool's is a thread of
+    the program's own process, and its queue an object of C."""
+    if threading.current_thread() is not threading.main_thread():
+        return original(*args, **kwargs)
     try:
         ring.ring.kind = "task"
         watched = slots.Slots(0, 0, -1)

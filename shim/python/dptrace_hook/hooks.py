@@ -18,6 +18,8 @@ _LATER = {
     "multiprocessing.pool": "forks.watch_pool",
     "concurrent.futures.process": "forks.watch_executor",
     "cv2": "opencv.watch",
+    "torch.quasirandom": "quasi.watch",
+    "scipy.stats._qmc": "quasi.watch",
 }
 
 

@@ -13,6 +13,7 @@ from . import discover, guard, ring
 INDEX_BITS = 40  # of an id: number of the dataset << 40 | index there
 _TOP = 1 << INDEX_BITS
 _MAX_DEPTH = 16
+_MAX_HOLDINGS = 32  # attributes of a dataset, or items of a dictionary there, that are looked at
 _MAX_PARTS = 1024  # datasets inside of one loader's
 _MAX_SAMPLERS = 6  # one inside of the other
 _MAX_EPOCHS = 1000  # calls of set_epoch told of in a process
@@ -51,14 +52,14 @@ class Numbers:
         return self.count, True
 
 
-datasets, samplers = Numbers(), Numbers()
+datasets, samplers, given = Numbers(), Numbers(), Numbers()  # given: datasets as they are given to loaders
 _epochs_set = 0
 
 
 def after_fork():
     """In the child: the records that explain the numbers are the parent's."""
-    global datasets, samplers, _epochs_set
-    datasets, samplers, _epochs_set = Numbers(), Numbers(), 0
+    global datasets, samplers, given, _epochs_set
+    datasets, samplers, given, _epochs_set = Numbers(), Numbers(), Numbers(), 0
 
 
 def attributes(obj):
@@ -218,7 +219,9 @@ def _origin(dataset, loader, depth):
     if base is None:
         number, new = datasets.of(dataset, loader)
         if new:
-            ring.put_json(ring.DATASET, {"dataset": number, "class": discover.name(type(dataset)), "length": length(dataset)})
+            sizes, counts = holdings(dataset)
+            ring.put_json(ring.DATASET, {"dataset": number, "class": discover.name(type(dataset)), "length": length(dataset),
+                                         "sizes": sizes, "counts": counts})
         return Leaf(number)
     parts = [_origin(part, loader, depth + 1) for part in parts_of(dataset, base)] if depth < _MAX_DEPTH else []
     if not parts or None in parts:
@@ -244,6 +247,25 @@ def length(dataset):
     if type(dataset) is module.TensorDataset and d.get("tensors"):
         return int(d["tensors"][0].shape[0]) if type(d["tensors"][0]) is sys.modules["torch"].Tensor else -1
     return -1
+
+
+def holdings(dataset):
+    """How many items the containers and arrays have that hang on a dataset, and the numbers in its dictionaries."""
+    torch, numpy, sizes, counts = sys.modules["torch"], sys.modules.get("numpy"), set(), []
+    with torch._C.DisableTorchFunction():
+        for name, value in list(attributes(dataset).items())[:_MAX_HOLDINGS]:
+            cls = type(value)
+            if cls is list or cls is tuple:
+                sizes.add(len(value))
+            elif cls is dict:
+                sizes.add(len(value))
+                if type(name) is str and len(value) <= _MAX_HOLDINGS:
+                    counts += ["%s.%s=%d" % (name[:32], key[:32], n) for key, n in list(value.items())
+                               if type(key) is str and type(n) is int and 0 < n < 2**48]
+            elif cls is torch.Tensor or (numpy is not None and cls is numpy.ndarray):
+                if len(value.shape) > 0:
+                    sizes.add(int(value.shape[0]))
+    return sorted(sizes)[:_MAX_HOLDINGS], ",".join(counts[:_MAX_HOLDINGS])
 
 
 def sampler_of(loader):

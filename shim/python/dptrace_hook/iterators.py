@@ -1,9 +1,11 @@
 """The side of the training loop: passes, indices handed to workers, batches delivered."""
+import os
 import struct
 import sys
 import weakref
 
-from . import attributes, discover, extents, failures, fetches, guard, identity, layouts, pickles, ring, slots, steps, worker_exits
+from . import (attributes, discover, extents, failures, fetches, guard, heap, identity, layouts, modes, pickles, ring, slots, steps,
+               training, worker_exits)
 from .ring import mono
 
 _PUT, _NEXT = layouts.packed(layouts.PUT_FIELDS), layouts.packed(layouts.NEXT_FIELDS)
@@ -12,8 +14,25 @@ _INT = {int}
 _loaders = 0
 
 
-# Folders of libraries: the line of the program that led to a loader of theirs is further out.
-_LIBRARIES = ("-packages/", "/lib/python3.")
+# Libraries that make loaders for a program, also where they are installed elsewhere: the line of the program that led to a
+# loader of theirs is further out. Names that programs give to folders of their own (data, datasets, composer) are not among them.
+_MAKERS = {"torch", "torchvision", "torchaudio", "torchtext", "torchdata", "transformers", "accelerate", "lightning",
+           "pytorch_lightning", "lightning_fabric", "monai", "timm", "fastai", "ignite", "catalyst", "skorch", "webdataset", "litdata",
+           "deepspeed", "trl", "setfit", "sentence_transformers", "torch_geometric", "mmengine", "detectron2", "ultralytics"}
+_STDLIB = os.path.dirname(os.__file__) + os.sep
+
+
+def _of_library(frame):
+    """Whether a frame is of a library's code, or of the script by which a library is started."""
+    file = frame.f_code.co_filename
+    if "/site-packages/" in file or "/dist-packages/" in file or file.startswith(_STDLIB) or file.startswith("<frozen"):
+        return True
+    name = frame.f_globals.get("__name__")
+    if type(name) is not str:
+        return False
+    if name == "__main__":
+        return os.path.basename(os.path.dirname(file)) in ("bin", "Scripts") and not file.endswith(".py")
+    return name.partition(".")[0] in _MAKERS
 
 
 def where_made(depth):
@@ -26,7 +45,7 @@ def where_made(depth):
             at = (file, frame.f_lineno)
             if len(stack) < 8:
                 stack.append(at)
-            if place is None and _LIBRARIES[0] not in file and _LIBRARIES[1] not in file:
+            if place is None and not _of_library(frame):
                 place = at
         frame = frame.f_back
     return (place or (stack or [("", 0)])[0], stack)
@@ -65,7 +84,7 @@ def describe(loader, iterator, notes, origin):
     facts.update({
         "loader": _loaders, "class": discover.name(type(loader)), "dataset_class": discover.name(type(d.get("dataset"))),
         "dataset_id": origin.number if type(origin) is identity.Leaf else 0,
-        "iterable": it.get("_dataset_kind") == 1, "length": identity.length(d.get("dataset")), "batch_size": integer(d.get("batch_size")),
+        "given": identity.given.of(d.get("dataset"), loader)[0], "iterable": it.get("_dataset_kind") == 1, "length": identity.length(d.get("dataset")), "batch_size": integer(d.get("batch_size")),
         "num_workers": workers,
         "prefetch": integer(d.get("prefetch_factor")), "drop_last": bool(it.get("_drop_last") is True),
         "pin_memory": it.get("_pin_memory") is True,
@@ -111,6 +130,7 @@ def pass_begins(iterator, loader):
         end_pass(notes["number"], notes["open"], "dropped", notes["delivered"], loader)
     number = notes["passes"]
     notes["passes"], notes["open"], notes["delivered"] = number + 1, number, 0
+    notes["single"] = loader.__dict__.get("batch_size") == 1
     d["_dptrace_at"] = (notes["number"], number)
     d["_dptrace_notes"], d["_dptrace_arrived"] = notes, {}
     d["_dptrace_of"] = weakref.ref(loader)
@@ -121,6 +141,7 @@ def pass_begins(iterator, loader):
                               "sampler_epoch": epoch if type(epoch) is int else -1,
                               "base_seed": seed if type(seed) is int else 0})
     attributes.at_iter(iterator, loader, new)
+    modes.at_iter(iterator, loader)
     slots.write_order(loader, notes["number"], number)
 
 
@@ -133,9 +154,10 @@ def workers_started(iterator, pickled):
     """pickled: what pickles.starting has found."""
     loader, number = iterator.__dict__["_dptrace_at"]
     for i, process in enumerate(iterator._workers):
-        size, ns = pickled.get(id(process), (0, 0))
+        size, ns, cpu = pickled.get(id(process), (0, 0, 0))
+        heap.started(process)
         ring.put_json(ring.WORKER, {"phase": "begin", "loader": loader, "pass": number, "worker": i, "pid": process.pid or 0,
-                                    "pickled_bytes": size, "pickle_ns": ns})
+                                    "pickled_bytes": size, "pickle_ns": ns, "pickle_cpu_ns": cpu})
 
 
 def workers_ended(iterator):
@@ -184,20 +206,22 @@ def put_indices(at, batch, worker, index, t0, ns, ids=None):
         ring.put(ring.PUT, payload, t0)
 
 
-def delivered(iterator, batch, worker, t0, arrived):
-    at = iterator.__dict__["_dptrace_at"]
-    iterator.__dict__["_dptrace_notes"]["delivered"] += 1
-    steps.handed += 1
-    steps.taken_when_handed = steps.taken
-    ring.put(ring.NEXT, _NEXT.pack(*at, batch & 0xFFFFFFFF, worker, 1 + 256 * steps.is_grad_enabled(), t0, arrived, steps.taken,
-                                   steps.last))
+def delivered(iterator, batch, worker, t0, arrived, did, data):
+    """did: training.flags() as next() was called."""
+    d = iterator.__dict__
+    notes = d["_dptrace_notes"]
+    notes["delivered"] += 1
+    rows = training.rows(data)
+    ring.put(ring.NEXT, _NEXT.pack(*d["_dptrace_at"], batch & 0xFFFFFFFF, worker, 1 + 256 * steps.is_grad_enabled() + did, t0, arrived,
+                                   steps.taken, steps.last, training.ran, steps.grads_from, steps.grads_to, training.restarts, rows))
+    training.end()
+    training.begin(rows, notes)
 
 
-def ended(iterator, raised, worker, t0):
+def ended(iterator, raised, worker, t0, did):
     at, notes = iterator.__dict__["_dptrace_at"], iterator.__dict__["_dptrace_notes"]
     stop = isinstance(raised, StopIteration)
-    ring.put(ring.NEXT, _NEXT.pack(*at, 0xFFFFFFFF, worker, (0 if stop else 2) + 256 * steps.is_grad_enabled(), t0, 0, steps.taken,
-                                   steps.last))
+    put_end(at, worker, 0 if stop else 2, t0, did)
     if not stop and worker == -2:
         failures.write(raised, at[0], at[1], -2, 0xFFFFFFFF, "next")
         for number, code in worker_exits.died(iterator):
@@ -207,22 +231,39 @@ def ended(iterator, raised, worker, t0):
         end_pass(at[0], at[1], "exhausted" if stop else "error", notes["delivered"], iterator.__dict__["_dptrace_of"]())
 
 
+def put_end(at, worker, status, t0, did):
+    ring.put(ring.NEXT, _NEXT.pack(*at, 0xFFFFFFFF, worker, status + 256 * steps.is_grad_enabled() + did, t0, 0, steps.taken, steps.last,
+                                   training.ran, steps.grads_from, steps.grads_to, training.restarts, -1))
+    training.end()
+
+
+def process_ends():
+    """What was done with the last batch is known now."""
+    if training.delivered:
+        put_end((0, 0), -1, layouts.STATUS_VALUES.index("exit"), mono(), training.flags())
+
+
 def next_data(worker, tell):
-    """A maker of wrappers of an iterator's _next_data; tell(iterator, t0) writes what it delivered."""
+    """A maker of wrappers of an iterator's _next_data; tell(iterator, t0, did, data) writes what it delivered."""
     def make(original):
         def wrapper(self, *args, **kwargs):
-            t0 = mono()
+            t0, did = mono(), 0
+            try:
+                did = training.flags()
+            except Exception as e:
+                if guard.theirs(e):
+                    raise
             try:
                 data = original(self, *args, **kwargs)
             except BaseException as raised:
                 try:
-                    ended(self, raised, worker, t0)
+                    ended(self, raised, worker, t0, did)
                 except Exception as e:
                     if guard.theirs(e):
                         raise
                 raise
             try:
-                tell(self, t0)
+                tell(self, t0, did, data)
             except Exception as e:
                 if guard.theirs(e):
                     raise
@@ -291,10 +332,10 @@ class MultiProcessing:
         return wrapper
 
     @staticmethod
-    def tell(self, t0):
+    def tell(self, t0, did, data):
         t1, d = mono(), self.__dict__
         batch = d["_dptrace_got"] if d.get("_in_order") is False else d["_rcvd_idx"] - 1
-        delivered(self, batch, -2, t0, d["_dptrace_arrived"].pop(batch, 0))
+        delivered(self, batch, -2, t0, d["_dptrace_arrived"].pop(batch, 0), did, data)
         r = ring.ring
         r.calls += 1
         if r.calls & 7 == 0:
@@ -340,22 +381,25 @@ def init_single(original, self, *args, **kwargs):
         fetches.here.single = before
 
 
-def tell_single(self, t0):
+def tell_single(self, t0, did, data):
     d = self.__dict__
     batch = d["_dptrace_notes"]["delivered"]
     put_indices(d["_dptrace_at"], batch, -1, d.pop("_dptrace_index", None), t0, 0, d["_dptrace_ids"])
-    delivered(self, batch, -1, t0, 0)
+    delivered(self, batch, -1, t0, 0, did, data)
 
 
 def base_init(original, self, loader, *args, **kwargs):
     original(self, loader, *args, **kwargs)
     try:
         pass_begins(self, loader)
+        at = self.__dict__["_dptrace_at"]
         if fetches.here.single is not None:
-            fetches.here.single = self.__dict__["_dptrace_at"]
+            heap.look_for(loader, at)
+            fetches.here.single = at
         elif self.__dict__.get("_num_workers") and start_method(loader) == "fork":
             slots.before_fork()
-            fetches.here.inherited = extents.before_fork(loader, *self.__dict__["_dptrace_at"])
+            heap.look_for(loader, at)
+            fetches.here.inherited = extents.before_fork(loader, *at)
     except Exception as e:
         if guard.theirs(e):
             raise

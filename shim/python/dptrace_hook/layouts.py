@@ -8,7 +8,7 @@ from struct import Struct
 
 # The types of records, by their number. Never reused, never in another order: new ones come last.
 (PAD, PROCESS, LOADER, PASS, WORKER, PUT, FETCH, NEXT, SLOT, STATE, OPTIMIZER, EXCEPTION, DIST, ERRORS, EXTENT, PRIVATE,
- DATASET, ATTRIBUTE, DIGEST, LEFTOVER, OPENED, SET_EPOCH, ACT) = range(23)
+ DATASET, ATTRIBUTE, DIGEST, LEFTOVER, OPENED, SET_EPOCH, ACT, SEARCH) = range(24)
 
 HEADER_BYTES = 128  # before the ring; its fields take less
 
@@ -72,6 +72,11 @@ NEXT_FIELDS = (
     ("arrived_ns", "q"),
     ("steps", "Q"),
     ("optimizer", "I"),
+    ("backwards", "Q"),
+    ("grads_from", "Q"),
+    ("grads_to", "Q"),
+    ("restarts", "I"),
+    ("rows", "i"),
 )
 STATE_FIELDS = (
     ("slot", "I"),
@@ -92,12 +97,19 @@ DIGEST_FIELDS = (
     ("fetch", "I"),
     ("n", "H"),
     ("indexed", "H"),
+    ("rowed", "H"),
+    ("names_length", "H"),
 )
 
 # What the numbers of a field mean, from 0.
 WHEN_VALUES = ("begin", "found", "before", "after", "fork", "task", "end")
-STATUS_VALUES = ("stop", "ok", "error")
-STATUS_GRAD = 256  # added to status
+STATUS_VALUES = ("stop", "ok", "error", "exit")
+# Added to status.
+STATUS_GRAD = 256
+STATUS_GRAD_OFF = 512
+STATUS_EVALUATING = 1024
+STATUS_ALONE = 2048
+STATUS_WATCHED = 4096
 
 # Bits of the header's flags.
 FLAG_ENDED = 1

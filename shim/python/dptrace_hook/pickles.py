@@ -1,5 +1,6 @@
 """How much of a loader is pickled for each worker: under spawn and forkserver, with every pass."""
 import io
+import time
 from _thread import _local
 
 from . import guard
@@ -7,7 +8,7 @@ from .ring import mono
 
 
 class Starting(_local):
-    found = None  # id of a worker's Process -> (bytes, ns), while this thread starts the workers of a loader
+    found = None  # id of a worker's Process -> (bytes, ns, ns of CPU time), while this thread starts the workers of a loader
 
 
 starting = Starting()
@@ -26,11 +27,11 @@ def dump(original):
         if starting.found is None:
             return original(obj, file, *args, **kwargs)
         before = size(file)
-        t0 = mono()
+        cpu0, t0 = time.thread_time_ns(), mono()
         result = original(obj, file, *args, **kwargs)
         t1 = mono()
         try:
-            starting.found[id(obj)] = (size(file) - before, t1 - t0)
+            starting.found[id(obj)] = (size(file) - before, t1 - t0, max(time.thread_time_ns() - cpu0, 1))
         except Exception as e:
             if guard.theirs(e):
                 raise

@@ -12,7 +12,7 @@ from _thread import allocate_lock, get_ident
 
 from . import guard, layouts
 from .layouts import (ACT, ATTRIBUTE, DATASET, DIGEST, DIST, ERRORS, EXCEPTION, EXTENT, FETCH, LEFTOVER, LOADER, NEXT, OPENED,  # noqa: F401
-                      OPTIMIZER, PAD, PASS, PRIVATE, PROCESS, PUT, SET_EPOCH, SLOT, STATE, WORKER)
+                      OPTIMIZER, PAD, PASS, PRIVATE, PROCESS, PUT, SEARCH, SET_EPOCH, SLOT, STATE, WORKER)
 
 mono = time.monotonic_ns
 

@@ -10,6 +10,8 @@ import random
 import struct
 import sys
 
+from . import quasi
+
 _MT = struct.Struct("<624Ii")
 _KEY_BYTES = 4 * 624
 
@@ -194,7 +196,33 @@ def kind_of(cls):
             return "numpy"
         if issubclass(cls, sys.modules["numpy.random"].BitGenerator):
             return "bits"
-    return None
+    return "sobol" if issubclass(cls, quasi.classes()) else None
+
+
+def classes():
+    """All classes of generators, and what is derived of them, by id: their kinds."""
+    numpy = numpy_random()
+    todo, found = [_RANDOM, _torch_generator()] + list(quasi.classes()), {}
+    if numpy is not None:
+        todo += [numpy.RandomState, sys.modules["numpy.random"].Generator, sys.modules["numpy.random"].BitGenerator]
+    while todo:
+        cls = todo.pop()
+        kind = kind_of(cls)
+        if kind is not None and id(cls) not in found:
+            found[id(cls)] = kind
+            todo += type.__subclasses__(cls)
+    return found
+
+
+def singletons():
+    """The generators of the process: of each library its own."""
+    numpy = numpy_random()
+    return [random._inst, sys.modules["torch"].default_generator] + ([] if numpy is None else [numpy._rand])
+
+
+def key(obj, kind=None):
+    """Equal for objects that draw from one and the same state."""
+    return id(bits_of(obj)) if (kind or kind_of(type(obj))) == "numpy" else id(obj)
 
 
 def reader(obj, kind=None):
@@ -205,6 +233,9 @@ def reader(obj, kind=None):
         return opencv.Virtual()
     if kind == "random":
         return _python(obj)
+    if kind == "sobol":
+        from . import discover
+        return quasi.Engine(obj, discover.attributes_of(obj, type(obj)))
     if kind == "torch":
         return _torch(obj) if _torch_generator().device.__get__(obj).type == "cpu" else None
     return _numpy(bits_of(obj) if kind == "numpy" else obj)

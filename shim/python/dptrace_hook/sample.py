@@ -17,7 +17,10 @@ MAX_COPY = 32 << 20  # bytes: an array that is not contiguous is copied to be re
 MAX_DEPTH = 6
 MAX_LEAVES = 256
 PACKED = 16  # a list of more numbers than this is one leaf
-ALL, SOME, LITTLE, STRINGS, INTEGERS, LEFT, FOLLOWS = 1, 2, 4, 8, 16, 32, 64  # kinds of PROTOCOL.md
+MAX_PARTS = 12  # leaves that have a digest of their own
+SHORT = 1 << 10  # bytes: with less a sample may be no more than the name of what collate reads
+ALL, SOME, LITTLE, STRINGS, INTEGERS, LEFT, FOLLOWS, BRIEF = 1, 2, 4, 8, 16, 32, 64, 128  # kinds of PROTOCOL.md
+PIECES, INTEGER, TEXT, OTHER = 1, 2, 4, 6  # of a part: pieces of it; and what it is, 0 being an array or a list of numbers
 _NONE = bytes(16)
 _SIZES = {1: "bool uint8 int8 float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz", 2: "int16 uint16 float16 bfloat16",
           4: "int32 uint32 float32", 8: "int64 uint64 float64 complex64", 16: "complex128"}  # of torch's types, by bytes
@@ -71,35 +74,35 @@ def integers():
 
 
 def read(obj, room):
-    """(kind, digest of its contents, of its metas, bytes of `room` used). Kind 0: nothing in it can be read.
-    room: bytes of large leaves that may go in whole."""
+    """(kind, digest of its contents, of its metas, bytes of `room` used, digests of its parts). Kind 0: nothing in it
+    can be read. room: bytes of large leaves that may go in whole."""
     r = _Reader(room)
     r.read(obj, 0, b"")
     if r.leaves == MAX_LEAVES:
-        return 0, _NONE, _NONE, 0
+        return 0, _NONE, _NONE, 0, b""
     kind = (SOME if r.chunked else ALL) | (LEFT if r.left else 0)
     if not r.varied and (r.text if r.arrays else r.text + r.other) < 4:
         kind |= LITTLE
+    if r.size + r.text + r.other < SHORT:
+        kind |= BRIEF
     metas = _NONE
     if r.metas:
         kind |= STRINGS if r.strings else INTEGERS
         metas = blake2b(b"".join(r.metas), digest_size=16).digest()
-    if r.hash is None:
-        return kind, blake2b(b"".join(r.pieces), digest_size=16).digest(), metas, room - r.room
-    r.hash.update(b"".join(r.pieces))
-    return kind, r.hash.digest(), metas, room - r.room
+    return kind, blake2b(b"".join(r.pieces), digest_size=16).digest(), metas, room - r.room, r.parts() if len(r.ends) > 1 else b""
 
 
 class _Reader:
-    __slots__ = ("room", "pieces", "metas", "hash", "leaves", "left", "chunked", "strings", "arrays", "varied", "text", "other")
+    __slots__ = ("room", "pieces", "metas", "ends", "leaves", "left", "chunked", "strings", "arrays", "varied", "size", "text", "other")
 
     def __init__(self, room):
         self.room = room
-        self.pieces, self.metas, self.hash = [], [], None
+        self.pieces, self.metas = [], []
+        self.ends = []  # of each leaf: where its last piece is, and what it is
         self.leaves = MAX_LEAVES  # that may still follow
         self.left = self.chunked = self.strings = False
         self.arrays = self.varied = False
-        self.text = self.other = 0  # bytes of texts and of single values
+        self.size = self.text = self.other = 0  # bytes of arrays and lists of numbers, of texts, of single values
 
     # key: the piece of the dictionary's key that leads here
     def read(self, obj, depth, key):
@@ -136,8 +139,17 @@ class _Reader:
         self.leaves -= 1
         return True
 
+    def parts(self):
+        """8 bytes for each of the first leaves; 3 bits of the first one tell what it is."""
+        parts, pieces = [], self.pieces
+        for end, what in self.ends[:MAX_PARTS]:
+            digest = blake2b(pieces[end] if what > 1 else pieces[end - 1] + pieces[end], digest_size=8).digest()
+            parts.append(bytes((digest[0] & 0xF8 | what,)) + digest[1:])
+        return b"".join(parts)
+
     def single(self, piece):
         if self.leaf():
+            self.ends.append((len(self.pieces), OTHER))
             self.pieces.append(piece)
             self.other += len(piece) - 1
 
@@ -145,6 +157,7 @@ class _Reader:
         if self.leaf():
             bits = value.bit_length()
             piece = b"i%d;" % value if bits < 64 else b"I%d;" % bits + value.to_bytes(bits // 8 + 1, "little", signed=True)
+            self.ends.append((len(self.pieces), INTEGER))
             self.pieces.append(piece)
             self.other += len(piece) - 2
             self.metas += (key, piece)
@@ -152,15 +165,16 @@ class _Reader:
     def string(self, value, mark, key):
         if not self.leaf():
             return
-        n = len(value)
+        n, what = len(value), TEXT
         if n > LONG:
             if n > self.room:
                 value = _spread(value, n)
-                self.chunked = True
+                self.chunked, what = True, TEXT | PIECES
             else:
                 self.room -= n
         data = value.encode("utf-8", "surrogatepass") if mark == b"s" else value
         piece = b"%b%d,%d:%b" % (mark, n, len(data), data)
+        self.ends.append((len(self.pieces), what))
         self.pieces.append(piece)
         self.text += len(data)
         if n <= LONG:
@@ -198,15 +212,17 @@ class _Reader:
             return False
         if self.leaf():
             data = struct.pack(form % len(part), *part)
-            piece = b"%b%d:%b" % (mark, n, data)
-            self.pieces.append(piece)
+            piece = b"%b%d:" % (mark, n)
+            self.ends.append((len(self.pieces) + 1, 0 if whole else PIECES))
+            self.pieces += (piece, data)
+            self.size += 8 * n
             self.vary(data)
             if not whole:
                 self.chunked = True
             elif 8 * n > LONG:
                 self.room -= 8 * n
             if cls is int and 8 * n <= LONG:
-                self.metas += (key, piece)
+                self.metas += (key, piece, data)
         return True
 
     def dictionary(self, items, depth):
@@ -227,8 +243,7 @@ class _Reader:
 
     def other_class(self, obj, cls, depth):
         """Named tuples, dataclasses, the mappings of tokenizers, and tensors that are plain but in name."""
-        known = _classes.get(id(cls))
-        fields = _how(cls) if known is None else known[1]
+        fields = _fields_of(cls)
         if fields is None:
             self.left = True
         elif fields == "tuple":
@@ -301,37 +316,123 @@ class _Reader:
 
     def small(self, piece, data):
         if self.leaf():
+            self.ends.append((len(self.pieces) + 1, 0))
             self.pieces += (piece, data)
+            self.size += len(data)
             self.vary(data)
 
     def large(self, piece, item, size, part, whole):
         if not self.leaf():
             return
-        self.pieces.append(piece)
+        self.size += size
         each, items = max(CHUNK // item, 1), size // item
         chunks = b"".join([part(i * (items - each) // (CHUNKS - 1), each) for i in range(CHUNKS)])
+        self.vary(chunks)
         if size > self.room or whole is None:
-            self.pieces.append(chunks)
+            self.ends.append((len(self.pieces) + 1, PIECES))
+            self.pieces += (piece, chunks)
             self.chunked = True
-            self.vary(chunks)
             return
         self.room -= size
         data = whole()
-        self.vary(chunks)
         for at in range(0, size, 1 << 20):
             if self.varied:
                 break
             self.vary(chunks[:1] + bytes(data[at:at + (1 << 20)]))
-        if self.hash is None:
-            self.hash = blake2b(digest_size=16)
-        self.hash.update(b"".join(self.pieces))
-        self.hash.update(data)
-        self.pieces = []
+        self.ends.append((len(self.pieces) + 1, 0))
+        self.pieces += (piece, blake2b(data, digest_size=16).digest())
 
     def vary(self, data):
         self.arrays = True
         if not self.varied and data != data[:1] * len(data):
             self.varied = True
+
+
+def names(obj):
+    """What the parts of a sample are called, in their order: the keys and numbers that lead to them."""
+    found = []
+    _named(obj, "", found, 0)
+    return found
+
+
+def _named(obj, path, found, depth):
+    if depth >= MAX_DEPTH or len(found) >= MAX_PARTS:
+        return
+    cls, inner = type(obj), None
+    if cls is tuple or cls is list:
+        if len(obj) <= PACKED or type(obj[0]) not in (int, float, bool):
+            inner = enumerate(obj[:MAX_PARTS])
+    elif id(cls) in _DICTS:
+        inner = list(dict.items(obj))[:MAX_PARTS]
+    elif id(cls) in _classes:
+        fields = _classes[id(cls)][1]
+        if fields == "tuple":
+            inner = enumerate(tuple.__getitem__(obj, slice(MAX_PARTS)))
+        elif type(fields) is list:
+            attributes = discover.attributes_of(obj, cls)
+            inner = [(name, attributes[name]) for name in fields if name in attributes]
+    if inner is None:
+        found.append(path[1:])
+        return
+    for name, held in inner:
+        text = name[:32] if type(name) is str else str(name) if type(name) is int else "?"
+        _named(held, path + "." + text.replace(",", ";"), found, depth + 1)
+
+
+def rows(batch, n):
+    """Of a batch what each of its n samples has become; None: that is not to be seen. The batch holds arrays, lists and
+    tuples of as many, and what belongs to all of them."""
+    cls, columns = type(batch), [batch]
+    if id(cls) in _DICTS:
+        columns = list(dict.values(batch))
+    elif cls is tuple or cls is list:
+        columns = list(batch)
+    elif cls is not tensor and cls is not ndarray:
+        fields = _fields_of(cls)
+        if fields == "tuple":
+            columns = list(tuple.__getitem__(batch, slice(None)))
+        elif type(fields) is list:
+            attributes = discover.attributes_of(batch, cls)
+            columns = [attributes[name] for name in fields if name in attributes]
+            if len(columns) == 1 and id(type(columns[0])) in _DICTS:  # transformers' BatchEncoding
+                columns = list(dict.values(columns[0]))
+    if len(columns) > MAX_PARTS and len(columns) != n:
+        return None
+    found = []
+    for held in columns[:MAX_PARTS + 1]:
+        kind, of = _column(held, n)
+        if kind is None:
+            if (cls is list or cls is tuple) and len(batch) == n:  # the samples as they are
+                return lambda k: batch[k]
+            return None
+        if kind:
+            found.append(of)
+    if not found:
+        return (lambda k: batch[k]) if (cls is list or cls is tuple) and len(batch) == n else None
+    return lambda k: tuple([of(k) for of in found])
+
+
+def _column(held, n):
+    """(True, what gives a row of it); (False, ...): it is of the whole batch; (None, ...): something else."""
+    cls = type(held)
+    if cls is tensor:
+        if held.layout is not strided or held.device != cpu or (_nested and held.is_nested):
+            return None, None
+        if not held.shape:
+            return False, None
+        if held.shape[0] != n:
+            return None, None
+        plain = held.detach()
+        return True, lambda k: plain.select(0, k)
+    if cls is ndarray:
+        if not held.shape:
+            return False, None
+        return (True, lambda k: held[k:k + 1]) if held.shape[0] == n else (None, None)
+    if cls is list or cls is tuple:
+        return (True, lambda k: held[k]) if len(held) == n else (None, None)
+    if cls is int or cls is float or cls is str or cls is bool or held is None:
+        return False, None
+    return None, None
 
 
 def _spread(values, n):
@@ -351,6 +452,11 @@ def _key(name):
             _keys[name] = piece
         return piece
     return b"K%d;" % name if type(name) is int and name.bit_length() < 64 else None
+
+
+def _fields_of(cls):
+    known = _classes.get(id(cls))
+    return _how(cls) if known is None else known[1]
 
 
 def _how(cls):

@@ -1,16 +1,19 @@
 """The generators that one fetcher can draw from, watched from fetch to fetch.
 
 Workers read each state once per fetch, after it: nothing of the loader draws between two. The main process (num_workers=0)
-also reads before it, as the training loop draws there.
+also reads before it, as the training loop draws there. Those that only the search of the whole process has found (heap.py)
+may be many, and most are somebody else's: they are hidden, looked at in turn, and written only once they have moved.
 """
 import random
 import sys
 
-from . import discover, guard, layouts, ring, rng, sample
+from . import discover, guard, heap, layouts, ring, rng, sample
 
 BEGIN, FOUND, BEFORE, AFTER, FORK, TASK, END = range(len(layouts.WHEN_VALUES))
 # Fetches after which the walk is done again: generators made late, in __getitem__ or by __iter__.
 SEARCH_AFTER = {0, 7, 255, 4095}
+EACH = 2  # fetches of a pass after which all hidden generators are looked at;
+TURN = 4  # then so many, in turn
 
 _STATE = layouts.packed(layouts.STATE_FIELDS)
 _NUMBERS = {}  # (path, kind) -> number of the slot in this process
@@ -70,15 +73,40 @@ def globals_():
     return found + opencv.slots()
 
 
+class Hidden:
+    """A generator that no walk leads to, as it was when it was first seen."""
+    __slots__ = ("found", "obj", "reader", "last", "raw", "t")
+
+    def __init__(self, found, obj, reader):
+        self.found, self.obj, self.reader = found, obj, reader
+        self.last, self.raw, self.t = reader.peek(), reader.raw(), ring.mono()
+
+
 class Slots:
     def __init__(self, loader, number, worker, dataset=None, collate=None):
         self.where = (loader, number, worker)  # as in PROTOCOL.md's state record
         self.dataset, self.collate = dataset, collate
         self.slots, self.ids, self.last_ns = [], set(), ring.mono()
+        self.hidden, self.turn, self.begun, self.cut = [], 0, BEGIN, None
 
     def begin(self, when=BEGIN):
-        for found in globals_() + (discover.Walk().roots(self.dataset, self.collate) if self.dataset is not None else []):
-            self.watch(found, when, 0)
+        self.begun = when
+        walk = discover.Walk()
+        for found in globals_() + (walk.roots(self.dataset, self.collate) if self.dataset is not None else []):
+            self.watch(found, when, 0, walk)
+        self.hide()
+        if self.dataset is not None:
+            self.cut = walk.cut
+            heap.write_walk(self.where, 0, walk)
+
+    def hide(self):
+        for found in heap.hidden():
+            obj = found.current()
+            kind = None if obj is None else rng.kind_of(type(obj))
+            reader = None if kind is None or rng.key(obj, kind) in self.ids else rng.reader(obj, kind)
+            if reader is not None:
+                self.ids.add(rng.key(obj, kind))
+                self.hidden.append(Hidden(found, obj, reader))
 
     def globals_(self, when, fetch):
         """NumPy's generator, where the program has loaded numpy.random only now."""
@@ -86,14 +114,17 @@ class Slots:
             for found in globals_():
                 self.watch(found, when, fetch)
 
-    def watch(self, found, when, fetch):
+    def watch(self, found, when, fetch, walk=None):
         obj = found.current()
-        if obj is None or id(obj) in self.ids:
+        key = None if obj is None else rng.key(obj, found.kind)
+        if obj is None or key in self.ids:
             return
         reader = rng.reader(obj, found.kind)
         if reader is None:
+            if walk is not None:
+                walk.leave("unreadable", found.path, 1)
             return
-        self.ids.add(id(obj))
+        self.ids.add(key)
         slot = Slot(found, obj, reader, _number(found, reader, obj))
         self.slots.append(slot)
         self.write(slot, when, fetch, 0)
@@ -104,10 +135,17 @@ class Slots:
         walk.roots(self.dataset, self.collate)
         if iterator is not None:
             walk.iterator(iterator)
-        known = {slot.found.path for slot in self.slots}
+        known = {slot.found.path: slot for slot in self.slots}
         for found in globals_() + walk.found:
-            if found.path not in known:
-                self.watch(found, FOUND, fetch)
+            slot = known.get(found.path)
+            if slot is None:
+                self.watch(found, FOUND, fetch, walk)
+            elif slot.found.holder is None and found.obj is not slot.obj and type(found) is discover.Found and rng.key(found.obj) not in self.ids:
+                slot.found, slot.current = found, found.current  # no place to look at: a local variable, say
+                self.replaced(slot, found.obj, fetch)
+        if walk.cut != self.cut:
+            self.cut = walk.cut
+            heap.write_walk(self.where, fetch + 1, walk)
 
     def before(self, fetch):
         self.look(BEFORE, fetch, ring.mono() - self.last_ns)
@@ -127,14 +165,54 @@ class Slots:
             if peeked != slot.last:
                 slot.last = peeked
                 self.write(slot, when, fetch, dur_ns)
+        if self.hidden:
+            self.look_at_hidden(when, fetch)
+
+    def look_at_hidden(self, when, fetch):
+        """At all, or at a few in turn: before and after a fetch at the same."""
+        if fetch >= EACH and when in (BEFORE, AFTER):
+            first = self.turn % len(self.hidden)
+            some = self.hidden[first:first + TURN]
+            if when == AFTER:
+                self.turn = first + TURN
+        else:
+            some = list(self.hidden)
+        for h in some:
+            if h.found.current() is not h.obj or h.reader.peek() != h.last:
+                self.show(h, when, fetch)
+
+    def show(self, hidden, when, fetch):
+        """One that has moved: from now on it is looked at after each fetch."""
+        self.hidden.remove(hidden)
+        hidden.found.path = discover.unlike(hidden.found.path, {s.found.path for s in self.slots})
+        slot = Slot(hidden.found, hidden.obj, hidden.reader, _number(hidden.found, hidden.reader, hidden.obj))
+        now, slot.last = slot.last, hidden.last
+        place, pos = slot.reader.place(slot.last)
+        ring.put(ring.STATE, _STATE.pack(slot.number, *self.where, 0, self.begun, len(place), pos, 0) + place + hidden.raw, hidden.t)
+        self.slots.append(slot)
+        if slot.current() is not slot.obj:
+            self.replaced(slot, slot.current(), fetch)
+        elif now != slot.last:
+            slot.last = now
+            self.write(slot, when, fetch, ring.mono() - hidden.t)
+
+    def end(self, fetch):
+        """The last states of a pass: also of what has not changed since its last row."""
+        if fetch < 0:
+            return
+        if self.hidden:
+            self.look_at_hidden(END, fetch)
+        for slot in self.slots:
+            slot.last = slot.peek()
+            self.write(slot, END, fetch, 0)
 
     def replaced(self, slot, obj, fetch):
         """Another object hangs in the slot's place, or none."""
         kind = None if obj is None else "bits" if type(slot.found) is Global and slot.found.kind == "bits" else rng.kind_of(type(obj))
         reader = None if kind is None else rng.reader(obj, kind)
         if reader is not None:
-            self.ids.discard(id(slot.obj))
-            self.ids.add(id(obj))
+            self.ids.discard(rng.key(slot.obj))
+            self.ids.add(rng.key(obj, kind))
             slot.take(obj, reader, _number(slot.found, reader, obj))
             self.write(slot, FOUND, fetch, 0)
 
@@ -146,6 +224,8 @@ class Slots:
             raw = reader.raw()
         elif slot.found.role == "order":  # rows that readers of the data's generators skip: no substitute for theirs
             raw = reader.raw()
+        elif when == END and self.where[2] >= 0:  # it adds nothing to the row before
+            pass
         elif (fetch == 0 or when not in (AFTER, BEFORE)) and place not in _RAW_SEEN:  # fetch 0: may have seeded it
             raw = reader.raw()
             if len(_RAW_SEEN) < _RAW_MAX:
@@ -171,12 +251,18 @@ def write_order(loader, number, number_of_pass):
         slots.watch(found, BEGIN, 0)
 
 
-def write_globals(when, fetch, worker=-1):
-    """The process-wide generators at a moment of a process that is no DataLoader worker."""
-    try:
-        slots = Slots(0, 0, worker)
-        for found in globals_():
-            slots.watch(found, when, fetch)
-    except Exception as e:
-        if guard.theirs(e):
-            raise
+class Child:
+    """The generators of a process that is no DataLoader worker: as it begins, and as it ends."""
+
+    def __init__(self):
+        self.slots = Slots(0, 0, -1)
+        self.slots.begin(FORK)
+
+    def end(self):
+        try:
+            for found in globals_():  # NumPy's, where it was loaded meanwhile
+                self.slots.watch(found, END, 0)
+            self.slots.end(0)
+        except Exception as e:
+            if guard.theirs(e):
+                raise

@@ -77,10 +77,17 @@ class Record:
         numbers = struct.unpack_from("<%dq" % (n * (1 + self.indexed)), rest)
         self.positions, self.indices = list(numbers[:n]), list(numbers[n:])
         rest = rest[8 * len(numbers):]
-        assert len(rest) == 33 * n, (n, len(rest))
         self.kinds, rest = list(rest[:n]), rest[n:]
-        each = [rest[i:i + 16].hex() for i in range(0, len(rest), 16)]
-        self.contents, self.metas = each[:n], each[n:]
+        each = [rest[i:i + 16].hex() for i in range(0, 32 * n, 16)]
+        self.contents, self.metas, rest = each[:n], each[n:], rest[32 * n:]
+        self.row_kinds, self.rows = [], []
+        if self.rowed:
+            self.row_kinds, self.rows, rest = list(rest[:n]), [rest[n + 16 * i:n + 16 * i + 16].hex() for i in range(n)], rest[17 * n:]
+        self.names, rest = rest[:self.names_length].decode(), rest[self.names_length:]
+        counts, rest = rest[:n], rest[n:]
+        assert len(rest) == 8 * sum(counts), (n, counts, len(rest))
+        starts = [8 * sum(counts[:i]) for i in range(n)]
+        self.parts = [[rest[at + 8 * i:at + 8 * i + 8].hex() for i in range(c)] for at, c in zip(starts, counts)]
 
     def __repr__(self):
         return repr(self.__dict__)

@@ -14,7 +14,7 @@ from harness import PRELUDE, PYTHON, HookTest, versions
 sys.path.insert(0, PYTHON)
 from dptrace_hook import digests, open_files, sample  # noqa: E402
 
-ALL, SOME, LITTLE, STRINGS, INTEGERS, LEFT = 1, 2, 4, 8, 16, 32
+ALL, SOME, LITTLE, STRINGS, INTEGERS, LEFT, BRIEF = 1, 2, 4, 8, 16, 32, 128
 Pair = collections.namedtuple("Pair", "x y")
 
 
@@ -218,6 +218,48 @@ class Read(unittest.TestCase):
         for enough in (torch.tensor(7), torch.full((4,), 3.0), (torch.zeros(4), "a.jpg"), 1234, 0.0, "abcd", spot, np.arange(3)):
             self.assertEqual(read(enough)[0] & LITTLE, 0, enough)
 
+    def test_parts(self):
+        """Each leaf of a sample has a digest, whatever the others are; a sample that is one leaf has none."""
+        def parts(obj, whole=True):
+            held = read(obj, whole)[4]
+            return [held[i:i + 8] for i in range(0, len(held), 8)]
+        x, image = torch.rand(4, 4), torch.rand(3, 64, 64)
+        a, b = parts((x, 0.5, 1, "a.jpg")), parts((x.clone(), 0.75, 0, "a.jpg"))
+        self.assertEqual([i for i in range(4) if a[i] == b[i]], [0, 3])
+        self.assertEqual([p[0] & 7 for p in a], [0, 6, 2, 4])
+        self.assertEqual(parts({"x": image, "t": 1.5})[0], parts({"x": image.clone(), "t": 2.5})[0])
+        self.assertNotEqual(parts({"x": image, "t": 1.5})[0], parts({"x": image + 1, "t": 1.5})[0])
+        pieces = parts({"x": image, "t": 1.5}, whole=False)
+        self.assertEqual([p[0] & 7 for p in pieces], [1, 6])
+        self.assertEqual(parts(((x, [1.5, 2]), list(range(40))))[0], a[0])
+        self.assertEqual(parts(x), [])
+        self.assertEqual(len(parts([0.5] * 9 + ["a"] * 9)), sample.MAX_PARTS)
+        self.assertEqual(sample.names({"x": image, "meta": {"t": 1.5, "who": (1, 2)}, "ids": list(range(40))}),
+                         ["x", "meta.t", "meta.who.0", "meta.who.1", "ids"])
+        self.assertEqual(sample.names(Record(1, 2)), ["x", "y"])
+        self.assertEqual(sample.names(Pair(1, x)), ["0", "1"])
+
+    def test_brief(self):
+        for brief in (5, "images/a.jpg", torch.rand(3, 8), ("shard", 5, np.arange(100.))):
+            self.assertTrue(read(brief)[0] & BRIEF, brief)
+        for long in (torch.rand(300), "a" * 1100, list(range(200)), (5, torch.rand(3, 64, 64))):
+            self.assertFalse(read(long)[0] & BRIEF)
+
+    def test_rows(self):
+        """What became of each sample in a batch, whatever its shape."""
+        sample.bind()
+        x = torch.rand(4, 3)
+        row = lambda batch, k, n=4: contents(sample.rows(batch, n)(k))  # noqa: E731
+        for batch in (x, x.numpy(), (x, torch.arange(4)), [x, torch.arange(4)], {"x": x, "y": ["a", "b", "c", "d"]}, Pair(x, x),
+                      ((x[0], x[1], x[2], x[3]), (1, 2, 3, 4)), [x[0], x[1], x[2], x[3]], {"x": x, "scale": 2.0}, list(x.clone())):
+            self.assertEqual(len({row(batch, k) for k in range(4)}), 4, batch)
+            self.assertEqual(row(batch, 2), row(batch, 2))
+        self.assertEqual(row(x, 1), row(x.clone().requires_grad_(), 1))
+        for other in (torch.rand(3, 3), torch.tensor(5.), (x, torch.rand(7)), {"flat": torch.rand(9), "y": torch.arange(4)}, object(), "abcd", 5, None,
+                      EvilList([1, 2, 3, 4]), EVIL_ARRAY, x.as_subclass(EvilTensor), torch.sparse_coo_tensor([[0], [1]], [1.0], (4, 3))):
+            with torch._C.DisableTorchFunction():
+                self.assertIsNone(sample.rows(other, 4), type(other))
+
     def test_what_cannot_be_read_is_left_out(self):
         x = torch.ones(3)
         strange = [object(), x.to_sparse(), torch.nn.Parameter(x), np.array([{}, 1], dtype=object), np.ma.array([1]), {1, 2}, range(3),
@@ -232,8 +274,8 @@ class Read(unittest.TestCase):
         strange.append(emptied)
         for i, each in enumerate(strange):
             self.assertEqual(read(each)[:3], (0, bytes(16), bytes(16)), i)
-            self.assertEqual(read((each, x))[0], ALL | LEFT, i)
-            self.assertEqual(read({"a": each, "b": x})[0], ALL | LEFT, i)
+            self.assertEqual(read((each, x))[0], ALL | LEFT | BRIEF, i)
+            self.assertEqual(read({"a": each, "b": x})[0], ALL | LEFT | BRIEF, i)
         deep = x
         for _ in range(10):
             deep = [deep]
@@ -250,7 +292,7 @@ class Read(unittest.TestCase):
         evil = EvilRecord(5)
         self.assertEqual(read(evil)[0] & 3, ALL)
         key = {EvilText("a"): 1, "b": 2}
-        self.assertEqual(read(key)[0], ALL | LITTLE | INTEGERS | LEFT)
+        self.assertEqual(read(key)[0], ALL | LITTLE | INTEGERS | LEFT | BRIEF)
         self.assertEqual(read([WithMeta()] * 20)[0], 0)
         self.assertEqual(read([1] * 20 + [WithMeta()])[0] & LEFT, LEFT)
 
@@ -377,7 +419,7 @@ class Records(HookTest):
                 self.assertEqual(set(found), {(0, 0, 0), (0, 0, 1)})
                 a, b = found[0, 0, 0], found[0, 0, 1]
                 self.assertLessEqual(set(range(32)), set(a) & set(b), "the first of each, at the same positions")
-                self.assertEqual({kind for stream in (a, b) for _, kind, _, _ in stream.values()}, {ALL | STRINGS})
+                self.assertEqual({kind for stream in (a, b) for _, kind, _, _ in stream.values()}, {ALL | STRINGS | BRIEF})
                 same = [p for p in a if p in b and a[p] == b[p]]
                 self.assertEqual(len(same), 0 if shard else len(set(a) & set(b)), (method, shard))
                 self.assertEqual(len({s[2] for stream in (a, b) for s in stream.values()}), len(a) + len(b) if shard
@@ -445,10 +487,81 @@ class Records(HookTest):
             """)
         found = self.digests()
         self.assertEqual(sorted(found[1, 0, -1]), list(range(12)))
-        self.assertEqual({found[1, 0, -1][p][1] for p in (0, 3, 6, 9)}, {ALL | LITTLE})
-        self.assertEqual([(s[0], s[1]) for _, s in sorted(found[2, 0, -1].items())], [(i, ALL | STRINGS) for i in range(12)])
+        self.assertEqual({found[1, 0, -1][p][1] for p in (0, 3, 6, 9)}, {ALL | LITTLE | BRIEF})
+        self.assertEqual([(s[0], s[1]) for _, s in sorted(found[2, 0, -1].items())], [(i, ALL | STRINGS | BRIEF) for i in range(12)])
         self.assertEqual([s[0] for _, s in sorted(found[3, 0, -1].items())], list(range(12)))
         self.assertEqual([s[0] for _, s in sorted(found[4, 0, -1].items())], [None, None])
+
+    def test_rows_of_the_batch(self):
+        """A collate function of the program's reads by what the samples name: the batch tells, not the samples."""
+        for collate, rowed in (("read", 1), ("None", 0), ("lambda keys: read(keys)[:-1]", 1)):
+            self.clear()
+            self.record("""
+                rows = torch.arange(160.).reshape(160, 1).repeat(1, 3)
+                class Keys(IterableDataset):
+                    def __iter__(self):
+                        return iter(["k%%d" %% k for k in range(80)])
+                def read(keys):
+                    first = 80 * torch.utils.data.get_worker_info().id
+                    return torch.stack([rows[first + int(k[1:])] for k in keys])
+                if __name__ == "__main__":
+                    for batch in DataLoader(Keys(), batch_size=8, num_workers=2, collate_fn=%s):
+                        pass
+                """ % collate)
+            records = [d for ring in self.rings() for d in ring.of("digest")]
+            self.assertEqual({d.rowed for d in records}, {rowed}, collate)
+            at = {w: {p: c for d in records if d.worker == w for p, c in zip(d.positions, d.contents)} for w in (0, 1)}
+            self.assertEqual(at[0], at[1], "the samples are equal")
+            rows = [set(r for d in records if d.worker == w for r in d.rows) for w in (0, 1)]
+            kinds = {k for d in records for k in d.row_kinds}
+            if rowed and collate == "read":
+                self.assertEqual((len(rows[0]), len(rows[1]), len(rows[0] & rows[1])), (80, 80, 0), "what they have become is not")
+                self.assertEqual(kinds, {ALL | BRIEF, ALL | BRIEF | LITTLE})
+            elif rowed:
+                self.assertEqual(kinds, {0}, "a batch of another length")
+
+    def test_parts_and_their_names(self):
+        self.record("""
+            import time
+            class Readings(IterableDataset):
+                def __init__(self):
+                    self.x = torch.rand(40, 5)
+                def __iter__(self):
+                    for x in self.x:
+                        yield {"x": x, "worker": torch.utils.data.get_worker_info().id, "t": time.time()}
+            if __name__ == "__main__":
+                for _ in range(2):
+                    for batch in DataLoader(Readings(), batch_size=8, num_workers=2):
+                        pass
+            """)
+        records = [d for ring in self.rings() for d in ring.of("digest")]
+        self.assertEqual(sorted(d.names for d in records if d.names), ["x,worker,t"] * 4)
+        parts = {w: {p: c for d in records if d.worker == w for p, c in zip(d.positions, d.parts)} for w in (0, 1)}
+        self.assertEqual({len(p) for of in parts.values() for p in of.values()}, {3})
+        equal = [[parts[0][p][i] == parts[1][p][i] for p in range(40)] for i in range(3)]
+        self.assertEqual([set(e) for e in equal], [{True}, {False}, {False}])
+        self.assertEqual(len({p[1] for p in parts[0].values()}), 1, "a worker's number")
+
+    def test_collate_that_fails(self):
+        """What was read before it is not lost."""
+        self.record("""
+            class Keys(IterableDataset):
+                def __iter__(self):
+                    return iter(["key %d" % k for k in range(80)])
+            def read(keys):
+                if "key 20" in keys:
+                    raise ValueError("no such key")
+                return torch.zeros(len(keys))
+            if __name__ == "__main__":
+                try:
+                    for batch in DataLoader(Keys(), batch_size=8, collate_fn=read):
+                        pass
+                except ValueError:
+                    pass
+            """)
+        records = [d for ring in self.rings() for d in ring.of("digest")]
+        self.assertEqual([len(d.positions) for d in records], [8, 8, 8])
+        self.assertEqual(set(records[-1].row_kinds), {0})
 
     def test_how_many(self):
         program = """

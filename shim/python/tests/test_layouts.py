@@ -6,12 +6,12 @@ import unittest
 from types import SimpleNamespace as Some
 from unittest import mock
 
-import torch.utils.data  # noqa: F401  the hook's modules are for programs that have it
+import torch.utils.data  # the hook's modules are for programs that have it
 from harness import PYTHON
 
 sys.path.insert(0, PYTHON)
 import rings  # noqa: E402
-from dptrace_hook import digests, fetches, iterators, layouts, open_files, ring, slots, steps  # noqa: E402
+from dptrace_hook import digests, fetches, iterators, layouts, open_files, ring, slots, steps, training  # noqa: E402
 
 
 class Payloads(unittest.TestCase):
@@ -50,16 +50,27 @@ class Payloads(unittest.TestCase):
         self.check("fetch", 1000, loader=6, pass_=1, worker=-1, batch=3, fetch=3, wait_ns=0, fetch_ns=7, collate_ns=8, put_ns=0, samples=5)
 
     def test_next(self):
-        iterator = Some(_dptrace_at=(1, 2), _dptrace_notes={"delivered": 0, "open": -1})
+        iterator = Some(_dptrace_at=(1, 2), _dptrace_notes={"delivered": 0, "open": -1, "single": False})
         for grad in (False, True):
-            with mock.patch.multiple(steps, is_grad_enabled=lambda: grad, taken=8, last=9):
-                iterators.delivered(iterator, 3, -2, 6, 7)
-                iterators.ended(iterator, StopIteration(), -1, 6)
-            ok, stop = layouts.STATUS_VALUES.index("ok"), layouts.STATUS_VALUES.index("stop")
+            with mock.patch.multiple(steps, is_grad_enabled=lambda: grad, taken=8, last=9, grads_from=10, grads_to=11), \
+                    mock.patch.multiple(training, ran=12, restarts=13, delivered=1, off=True, evaluated=True, alone=True, watched=True):
+                did = training.flags()
+                iterators.delivered(iterator, 3, -2, 6, 7, did, torch.zeros(14, 2))
+                self.assertEqual(training.flags() - layouts.STATUS_WATCHED, 0, "told once")
+                self.assertEqual((steps.grads_from, steps.grads_to), (0, 0))
+                iterators.ended(iterator, StopIteration(), -1, 6, 0)
+                iterators.process_ends()
+            ok, stop, last = map(layouts.STATUS_VALUES.index, ("ok", "stop", "exit"))
             more = layouts.STATUS_GRAD * grad
-            self.check("next", 0, loader=1, pass_=2, batch=3, worker=-2, status=ok + more, call_ns=6, arrived_ns=7, steps=8, optimizer=9)
-            self.check("next", 0, loader=1, pass_=2, batch=0xFFFFFFFF, worker=-1, status=stop + more, call_ns=6, arrived_ns=0, steps=8,
-                       optimizer=9)
+            same = {"steps": 8, "optimizer": 9, "backwards": 12, "restarts": 13}
+            bits = sum(value for name, value in vars(layouts).items() if name.startswith("STATUS_") and type(value) is int)
+            self.check("next", 0, loader=1, pass_=2, batch=3, worker=-2, status=ok + bits - layouts.STATUS_GRAD + more, call_ns=6,
+                       arrived_ns=7, grads_from=10, grads_to=11, rows=14, **same)
+            self.check("next", 0, loader=1, pass_=2, batch=0xFFFFFFFF, worker=-1, status=stop + more, call_ns=6, arrived_ns=0,
+                       grads_from=0, grads_to=0, rows=-1, **same)
+            ended = self.written[0].call_ns
+            self.check("next", 0, loader=0, pass_=0, batch=0xFFFFFFFF, worker=-1, status=last + layouts.STATUS_WATCHED + more,
+                       call_ns=ended, arrived_ns=0, grads_from=0, grads_to=0, rows=-1, **same)
 
     def test_state(self):
         watched = slots.Slots(2, 3, 4)
@@ -71,10 +82,16 @@ class Payloads(unittest.TestCase):
 
     def test_digest(self):
         one = Some(loader=1, number=2, worker=3, fetch=5, serving=Some(batch=4))
-        rows = [(1, (6, b"c" * 16, b"m" * 16, 0)), (2, (0, b"", b"", 0)), (3, (7, b"d" * 16, b"n" * 16, 0))]
-        for indices, found, indexed in ((None, [], 0), ([50, 51, 52, 53], [51, 53], 1)):
-            digests.Digests(digests.Budget(), False).write(one, rows, 40, indices)
+        rows = [(1, (6, b"c" * 16, b"m" * 16, 0, b"")), (3, (7, b"d" * 16, b"n" * 16, 0, b"p" * 8 + b"q" * 8))]
+        for indices, found, indexed, became, names in ((None, [], 0, None, b""), ([50, 51, 52, 53], [51, 53], 1, None, b"x,id"),
+                                                       (None, [], 0, [(1, b"r" * 16), (0, b"s" * 16)], b"")):
+            taken = digests.Digests(digests.Budget(), False)
+            taken.named = names
+            taken.write(one, rows, 40, indices, became, 0, 0)
+            self.assertEqual(taken.named, b"")
             self.check("digest", 0, loader=1, pass_=2, worker=3, batch=4, fetch=5, n=2, indexed=indexed, positions=[41, 43], indices=found,
+                       rowed=int(became is not None), names_length=len(names), names=names.decode(), row_kinds=[1, 0] if became else [],
+                       rows=[(b"r" * 16).hex(), (b"s" * 16).hex()] if became else [], parts=[[], [(b"p" * 8).hex(), (b"q" * 8).hex()]],
                        kinds=[6, 7], contents=[(b"c" * 16).hex(), (b"d" * 16).hex()], metas=[(b"m" * 16).hex(), (b"n" * 16).hex()])
 
 

@@ -5,10 +5,10 @@ from torch.utils.data import DataLoader, Dataset
 
 class Spectra(Dataset):
     def __init__(self):
-        self.header, self.rows = 100, torch.rand(70, 4, generator=torch.Generator().manual_seed(4))
+        self.header, self.rows = {"rows": 100}, torch.rand(70, 4, generator=torch.Generator().manual_seed(4))
 
     def __len__(self):
-        return self.header
+        return self.header["rows"]
 
     def __getitem__(self, index):
         return self.rows[index % len(self.rows)]
