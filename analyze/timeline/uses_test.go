@@ -235,7 +235,9 @@ func TestUnwatched(t *testing.T) {
 // TestHostile: rows that no program makes, many of them.
 func TestHostile(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 5))
-	wild := func() uint64 { return []uint64{0, 1, r.Uint64N(100), math.MaxUint64 - r.Uint64N(3), r.Uint64()}[r.IntN(5)] }
+	wild := func() uint64 {
+		return []uint64{0, 1, r.Uint64N(100), math.MaxUint64 - r.Uint64N(3), r.Uint64()}[r.IntN(5)]
+	}
 	var rows []traces.BatchNext
 	for range 200_000 {
 		rows = append(rows, traces.BatchNext{Head: traces.Head{TsNS: int64(wild()), Proc: 1}, CallNS: int64(wild()),
