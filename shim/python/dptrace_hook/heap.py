@@ -42,7 +42,7 @@ def after_fork():
 def before_fork():
     """In the parent of any fork that is no DataLoader's."""
     from . import forks
-    if not guard.off:
+    if not guard.off and ring.ring.kind != "worker":  # which shares all that it has with its parent
         look((0, 0, -1))
         _state["bare"] = _state["bare"] or not forks.under_multiprocessing()  # nobody knows whether that child still lives
 
