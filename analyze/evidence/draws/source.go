@@ -14,7 +14,7 @@ import (
 // Source is what the rules about random numbers share.
 var Source = &collect.Source[*Streams]{
 	Name:   "draws",
-	Tables: []string{"rng_slot", "rng_state"},
+	Tables: []string{"rng_slot", "rng_state", "rng_search"},
 	Proof:  []string{"rng_slot", "rng_state", "batch_fetch", "batch_put"}, // the latter: what else two draws have in common
 	Inside: true,
 	Uses:   []collect.Any{timeline.Source},
@@ -45,9 +45,10 @@ type partLogs struct {
 	next     uint64                         // seq that comes next in rng_state
 	hole     uint64                         // how many gaps were met so far
 	raws     map[uint32]map[rng.ID]*rng.Key // whole blocks, by process
-	nameless int                            // states without a slot
-	outputs  int64                          // of SFC64 that may still be stepped
-	spent    bool                           // more would have had to be
+	searches []search
+	nameless int   // states without a slot
+	outputs  int64 // of SFC64 that may still be stepped
+	spent    bool  // more would have had to be
 }
 
 type slotKey struct{ proc, slot uint32 }
@@ -80,6 +81,10 @@ func (c *Collector) Add(b traces.Batch) {
 		for i := range rows {
 			r := &rows[i]
 			p.slots[slotKey{r.Proc, r.Slot}] = &Slot{cleanPath(r.Path), r.Kind, r.Class, r.Owner, r.Role, r.File, r.Line}
+		}
+	case []traces.RngSearch:
+		for i := range rows {
+			p.search(&rows[i])
 		}
 	case []traces.RngState:
 		for i := range rows {

@@ -24,6 +24,7 @@ type Streams struct {
 
 	byPass   map[*timeline.Pass][]*Draws // by worker
 	moved    map[*timeline.WorkerPass]fetchSet
+	searches map[*traces.Part][]search
 	streams  placement
 	nameless int // states of generators whose names are not in the trace
 }
@@ -77,7 +78,8 @@ type resolver struct {
 // Resolve makes the draws of every generator in every pass of every worker that
 // the timeline knows. It uses up what was collected.
 func (c *Collector) Resolve(t *timeline.Timeline) *Streams {
-	s := &Streams{byPass: map[*timeline.Pass][]*Draws{}, moved: map[*timeline.WorkerPass]fetchSet{}}
+	s := &Streams{byPass: map[*timeline.Pass][]*Draws{}, moved: map[*timeline.WorkerPass]fetchSet{},
+		searches: map[*traces.Part][]search{}}
 	r := &resolver{Collector: c, Streams: s}
 	r.placeWords()
 	r.followMersenne()
@@ -96,6 +98,7 @@ func (c *Collector) Resolve(t *timeline.Timeline) *Streams {
 				s.moved[w] = *set
 			}
 		}
+		s.searches[part] = p.searches
 		s.nameless += p.nameless
 		s.Exhausted = s.Exhausted || p.spent
 	}
