@@ -104,8 +104,10 @@ type Loader struct {
 	SamplerID uint32 `col:"sampler_id"` // from 1 in its process: the object whose class is Sampler; 0 not known
 	// classes from the batch sampler inwards, each with its nearest base of torch's or torchdata's if it is not of theirs:
 	// "accelerate.data_loader.BatchSamplerShard(torch.utils.data.sampler.BatchSampler) > ..."
-	Samplers     string `col:"samplers"`
-	Shuffle      string `col:"shuffle"`       // of a distributed sampler: yes, no; "" no such attribute
+	Samplers string `col:"samplers"`
+	// of a distributed sampler: yes, no; "" no such attribute. Of an IterableDataset: yes, its code names a shuffle, and it
+	// has no attribute that switches that off
+	Shuffle      string `col:"shuffle"`
 	Replacement  string `col:"replacement"`   // of a sampler: yes, no; "" no such attribute
 	SamplerTotal int64  `col:"sampler_total"` // total_size of a distributed sampler: samples of all ranks, padding included; 0 not known
 	Batched      string `col:"batched"`       // a fetch is of a list of samples: yes; of one (batch_size=None): no; "" of an older trace

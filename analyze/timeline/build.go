@@ -158,7 +158,7 @@ func (l *Loader) settleRoles() {
 		}
 	}
 	for _, pass := range l.Passes {
-		if l.Role == Eval && pass.uses.doubtful { // the loader has evaluations of its own
+		if l.Role == Eval && (pass.uses.doubtful || pass.uses.n == 0) { // the loader has evaluations, and no training
 			pass.Role = Eval
 		}
 	}

@@ -155,6 +155,7 @@ func TestUses(t *testing.T) {
 		{"no_grad in the step of the optimizer is no evaluation", "Abg1 Abg1 A! .", "train TT", ""},
 		{"evaluation mode in training", "eAb1 Ab1 Ab1 A! .", "train TTT", ""},
 		{"validation that is left early", "Ab1 Ab1 A! BgBgBgB Ab1 Ab1 A! .", "train TT, train TT", "eval ooo."},
+		{"validation with a pass that nothing is taken of", "Ab1 A! B! BgBgB! .", "train T", "eval , eval oo"},
 		{"validation in the middle of a training pass", "Ab1 Ab1 B-B-B!- Ab1 A! .", "train TTT", "eval oo"},
 		{"between the batch and its backward", "AB-B-B!-b1 Ab1 Ab1 A! .", "train TTT", "eval oo"},
 

@@ -140,6 +140,7 @@ var cases = []struct {
 	{"a meeting of each step fails", played{ranks: []rank{{passes: []pass{stuck(8)}, raised: gone, end: "monitored_barrier", before: 7}, passes(whole(7))}, op: "ddp", code: "1"}, "proven", nil},
 	{"a meeting fails that is none of each step", played{ranks: []rank{{passes: []pass{stuck(8)}, raised: gone, end: "barrier", before: 1}, passes(whole(7))}, op: "ddp", code: "1"}, "likely", []string{"agree on when to end"}},
 	{"the ranks have met after the last batch, then one fails", played{ranks: []rank{{passes: []pass{stuck(8)}, raised: gone, calls: 1}, passes(whole(7))}, op: "ddp", code: "1"}, "likely", []string{"agree on when to end"}},
+	{"the ranks have met after the last batch, and fail at another meeting", played{ranks: []rank{{passes: []pass{stuck(8)}, raised: gone, end: "barrier", calls: 1}, passes(whole(7))}, op: "ddp", code: "1"}, "cannot-tell", []string{"the ranks had met after the last batch", "barrier failed"}},
 	{"ranks that meet in each step, one is ended by its launcher", played{ranks: []rank{{passes: []pass{stuck(8)}, meets: true, code: -15}, passes(whole(7))}, op: "ddp", code: "1"}, "likely", []string{"agree on when to end"}},
 	{"one is ended by its launcher", played{ranks: []rank{{passes: []pass{stuck(8)}, code: -15}, passes(whole(7))}, op: "ddp", code: "1"}, "proven", nil},
 	{"the shorter one ends with a code of its own", played{ranks: []rank{fails(gone, stuck(8)), {passes: []pass{whole(7)}, code: 1}}, op: "ddp", code: "1"}, "likely", []string{"failed by itself"}},

@@ -70,14 +70,25 @@ func lastRaised(p *timeline.Process) (text string) {
 // last batch had such a meeting, and no step came of it. A meeting that fails
 // tells of ranks that do not come to the same end only if it is one of each step.
 func (r *ranks) mayAgree(a, b *timeline.Process) bool {
-	if raised := lastRaised(b); raised != "" {
-		i := slices.IndexFunc(b.Groups, func(g traces.Dist) bool { return g.Op == "end" })
-		if i < 0 {
-			return false
-		}
-		end := &b.Groups[i]
-		return end.Calls > 0 || end.Class != "" && 2*uint64(end.Before) < b.Steps
+	if lastRaised(b) != "" {
+		end := lastCalls(b)
+		return end != nil && (end.Calls > 0 || !eachStep(end, b))
 	}
 	meets := func(g traces.Dist) bool { return g.Op == "meet" }
 	return slices.ContainsFunc(a.Groups, meets) || slices.ContainsFunc(b.Groups, meets)
+}
+
+// lastCalls is what a rank had called of torch.distributed when an exception ended
+// it; nil: nothing, ever.
+func lastCalls(p *timeline.Process) *traces.Dist {
+	if i := slices.IndexFunc(p.Groups, func(g traces.Dist) bool { return g.Op == "end" }); i >= 0 {
+		return &p.Groups[i]
+	}
+	return nil
+}
+
+// eachStep reports whether what raised is called in each step, or is no call of the
+// program's at all: the gradients'.
+func eachStep(end *traces.Dist, p *timeline.Process) bool {
+	return end.Class == "" || 2*uint64(end.Before) >= p.Steps
 }

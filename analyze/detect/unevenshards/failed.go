@@ -47,6 +47,10 @@ func failure(p *timeline.Process, ended bool) string {
 		return ""
 	}
 	switch p.Exit.Signal {
+	case 0:
+		if ended && p.Orderly() && p.Exit.ExitCode < 128 { // else a handler of the launcher's signal
+			return fmt.Sprintf("ended with exit code %d, which it chose", p.Exit.ExitCode)
+		}
 	case timeline.SIGSEGV, timeline.SIGBUS, timeline.SIGILL, timeline.SIGFPE:
 		return "was ended by " + timeline.SignalName(p.Exit.Signal)
 	case timeline.SIGKILL:

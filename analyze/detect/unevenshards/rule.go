@@ -174,6 +174,9 @@ func (r *ranks) sure(s *starved) (excuse string) {
 	if how := failure(b, false); how != "" {
 		return fmt.Sprintf("rank %d failed by itself: it %s", b.Rank, how)
 	}
+	if end := lastCalls(b); end != nil && end.Calls > 0 && !eachStep(end, b) {
+		return fmt.Sprintf("the ranks had met after the last batch, and no step came of it; then %s failed: they agree on when to end", end.Class)
+	}
 	other := false
 	if s.how, other = r.failed(b); s.how == "" {
 		return "the longer one left its loop, and no failure was seen: the ranks may agree on when to end"

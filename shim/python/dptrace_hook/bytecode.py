@@ -8,7 +8,7 @@ import dis
 import operator
 import types
 
-MAX_INSTRUCTIONS = 40000
+MAX_INSTRUCTIONS = 20000  # of which one takes 5 to 15 us
 MAX_ATOMS = 64
 
 

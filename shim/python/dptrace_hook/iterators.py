@@ -4,7 +4,7 @@ import struct
 import sys
 import weakref
 
-from . import (anew, attributes, discover, extents, failures, fetches, guard, heap, identity, layouts, modes, pickles, ring, slots,
+from . import (anew, attributes, discover, extents, failures, fetches, guard, heap, identity, layouts, modes, pickles, ring, shuffles, slots,
                steps, training, worker_exits)
 from .ring import mono
 
@@ -95,6 +95,8 @@ def describe(loader, iterator, notes, origin):
         "generator": d.get("generator") is not None, "collate": callable_name(d.get("collate_fn")),
         "worker_init": callable_name(d.get("worker_init_fn")), "file": file, "line": line,
         "stack": "\n".join("%s:%d" % a for a in stack)})
+    if facts["iterable"]:
+        facts["shuffle"] = shuffles.named(d.get("dataset"))
     ring.put_json(ring.LOADER, facts, notes["t"])
 
 

@@ -7,7 +7,7 @@ nothing. Nothing of the user's is called.
 import types
 from itertools import islice
 
-from . import attributes, discover, identity, ring
+from . import attributes, discover, held, identity, ring
 from .ring import mono
 
 MAX_LEAVES = 8  # datasets of a loader
@@ -16,6 +16,7 @@ MAX_VALUES = 64  # of a dataset
 MAX_CHANGES = 64  # of one value: what changes more often counts something
 MAX_DATASETS = 256
 _CODE = ("__getitem__", "__getitems__")
+_PLAIN = discover._ATOMS | {list, tuple, dict}
 
 _told = {}  # number of a dataset -> (its values by path, how often each has changed)
 _names = {}  # id of a class -> (the class, names of globals in its code)
@@ -33,7 +34,7 @@ def at_iter(iterator, loader):
     t0, at = mono(), it["_dptrace_at"] + (-1,)
     for _, leaf in identity.paths(loader)[:MAX_LEAVES]:
         number = identity.datasets.of(leaf, loader)[0]
-        if not number or type(leaf) in attributes._PLAIN or discover.library(type(leaf).__dict__.get("__module__")):
+        if not number or type(leaf) in _PLAIN or discover.library(type(leaf).__dict__.get("__module__")):
             continue
         now, known = values(leaf), _told.get(number)
         if known is None:
@@ -70,7 +71,7 @@ def values(leaf):
             at = "%s.%s" % (where, name)
             found[at] = read(value)
             inner = type(value)
-            if inner not in discover._ATOMS and inner not in attributes._PLAIN and not attributes._barren(inner) and \
+            if inner not in _PLAIN and not attributes._barren(inner) and \
                     inner is not types.FunctionType and id(value) not in seen and len(todo) < MAX_OBJECTS:
                 seen.add(id(value))
                 todo.append((at, value))
@@ -91,14 +92,14 @@ def shared(cls, found):
         if discover.library(k.__dict__.get("__module__")):
             break
         for name, value in list(k.__dict__.items()):
-            if name[:2] != "__" and attributes.scalar(value) and len(found) < 2 * MAX_VALUES:
+            if name[:2] != "__" and held.scalar(value) and len(found) < 2 * MAX_VALUES:
                 found.setdefault("dataset." + name, read(value))
     for names, name in known[1]:
-        if name in names and attributes.scalar(names[name]) and len(found) < 2 * MAX_VALUES:
+        if name in names and held.scalar(names[name]) and len(found) < 2 * MAX_VALUES:
             found["%s.%s" % (names.get("__name__", ""), name)] = read(names[name])
 
 
 def read(value):
-    if attributes.plain(value):
-        return "builtins." + type(value).__qualname__, attributes.text(value)
+    if type(value) is types.FunctionType or held.scalar(value):
+        return "builtins." + type(value).__qualname__, held.text(value)
     return discover.name(type(value)), id(value)

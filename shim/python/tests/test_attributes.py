@@ -209,6 +209,8 @@ class Persistent(HookTest):
         at = "dataset.datasets[0].dataset."
         plain = {a.path: (vars(a)["class"].split(".")[-1], a.value, a.attr) for a in told if a.pass_ == 0 and a.value}
         self.assertEqual({path: v for path, v in plain.items() if not path.startswith("__main__")}, {
+            "dataset.cumulative_sizes": ("list", "[8]", "cumulative_sizes"),
+            at[:-1]: ("Held", "__main__.Held", "dataset"),
             at + "n": ("int", "8", "n"), at + "epoch": ("int", "0", "epoch"), at + "served": ("int", "0", "served"),
             at + "name": ("str", "'train'", "name"), at + "none": ("NoneType", "None", "none"), at + "on": ("bool", "True", "on"),
             at + "huge": ("int", "1180591620717411303424", "huge"),

@@ -1,0 +1,97 @@
+"""What a Python does to others: signals that it sends, bad ends of its children and whether the program looks at them."""
+import os
+
+from harness import HookTest
+
+
+class Children(HookTest):
+    def learned(self, text, **options):
+        """{exit code: whether it was read}, of a program's children."""
+        self.run_both(text, **options)
+        self.assert_no_errors()
+        found = {}
+        for ring in self.rings():
+            for act in ring.of("act"):
+                if act.op == "status":
+                    found[act.exit_code] = "yes" if found.get(act.exit_code) == "yes" else act.read
+        return found
+
+    def test_what_is_looked_at(self):
+        program = """
+            import os, sys, subprocess, multiprocessing
+            def end(code):
+                os._exit(code)
+            if __name__ == "__main__":
+                bad = lambda n: [sys.executable, "-c", "import os; os._exit(%d)" % n]
+                subprocess.call(bad(11))
+                code = subprocess.call(bad(12))
+                subprocess.run(bad(13))
+                print(subprocess.run(bad(14)).returncode)
+                p = subprocess.Popen(bad(15))
+                while p.poll() is None:
+                    pass
+                p = subprocess.Popen(bad(16))
+                p.communicate()
+                if p.returncode:
+                    print("read")
+                try:
+                    subprocess.check_call(bad(17))
+                except subprocess.CalledProcessError as e:
+                    print(e.returncode)
+                output = subprocess.run(bad(18), stdout=subprocess.PIPE).stdout
+                os.system("exit 19")
+                status = os.system("exit 20")
+                for n in (21, 22):
+                    p = multiprocessing.get_context("fork").Process(target=end, args=(n,))
+                    p.start()
+                    p.join()
+                    if n == 22:
+                        print(p.exitcode)
+                subprocess.call([sys.executable, "-c", ""])
+            """
+        found = {11: "no", 12: "yes", 13: "no", 14: "yes", 15: "no", 16: "yes", 17: "yes", 18: "no", 19: "no", 20: "yes",
+                 21: "no", 22: "yes"}
+        self.assertEqual(self.learned(program), found)
+        self.forget()
+        self.assertEqual(self.learned(program, prelude=""), found, "without torch")
+
+    def forget(self):
+        for name in os.listdir(self.spool):
+            os.unlink(os.path.join(self.spool, name))
+
+    def test_results_are_as_without_us(self):
+        self.learned("""
+            import copy, pickle, subprocess
+            if __name__ == "__main__":
+                r = subprocess.run([sys.executable, "-c", "import os; os._exit(3)"])
+                print(sorted(vars(r)), r.returncode, copy.copy(r).returncode, pickle.loads(pickle.dumps(r)).returncode)
+                p = subprocess.Popen(r.args)
+                print(vars(p)["returncode"], p.wait(), p.poll(), vars(p)["returncode"])
+                del r.returncode
+                print(hasattr(r, "returncode"), subprocess.call.__name__, os.system("exit 4"), os.kill.__module__)
+            """)
+
+    def test_signals_that_are_sent(self):
+        self.run_both("""
+            import signal, subprocess
+            if __name__ == "__main__":
+                p = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+                os.kill(p.pid, 0)
+                p.kill()
+                print(p.wait())
+                signal.signal(signal.SIGUSR1, lambda *a: print("got it"))
+                os.kill(os.getpid(), signal.SIGUSR1)
+            """)
+        self.assert_no_errors()
+        main, = [r for r in self.rings() if r.of("act")]
+        self.assertEqual([(a.signal, a.pid == main.pid) for a in main.of("act") if a.op == "signal"], [(9, False), (10, True)])
+
+    def test_an_end_in_good_order(self):
+        for end, orderly in (("sys.exit(3)", True), ("pass", True), ("os._exit(3)", False), ("raise KeyError(3)", False)):
+            self.run_program("""
+                if __name__ == "__main__":
+                    %s
+                """ % end)
+            self.assertEqual([a.op for r in self.rings() for a in r.of("act")], ["end"] * orderly, end)
+            self.forget()
+
