@@ -42,8 +42,7 @@ class Walk:
 
     def run(self, roots):
         for path, obj in roots:
-            if scalar(obj) or type(obj) in discover._SEQUENCES + discover._DICTS + (types.FunctionType,):
-                self.tell(path, None, self, path, obj)
+            self.tell(path, None, self, path, obj)
             self.add(obj, path)
         for at, (obj, path) in enumerate(self.queue):  # it grows as we go
             if at >= MAX_OBJECTS:
@@ -316,7 +315,7 @@ def seen(value):
     sample.bind()
     if cls is torch.Tensor or sample.ndarray is not None and cls is sample.ndarray and value.nbytes <= 4096:
         with torch._C.DisableTorchFunction():
-            kind, digest, _, _ = sample.read(value, 0)
+            kind, digest = sample.read(value, 0)[:2]
         return digest.hex() if kind else ""
     return ""
 

@@ -7,7 +7,7 @@ nothing. Nothing of the user's is called.
 import types
 from itertools import islice
 
-from . import attributes, discover, identity, ring
+from . import attributes, discover, held, identity, ring
 from .ring import mono
 
 MAX_LEAVES = 8  # datasets of a loader
@@ -91,14 +91,14 @@ def shared(cls, found):
         if discover.library(k.__dict__.get("__module__")):
             break
         for name, value in list(k.__dict__.items()):
-            if name[:2] != "__" and attributes.scalar(value) and len(found) < 2 * MAX_VALUES:
+            if name[:2] != "__" and held.scalar(value) and len(found) < 2 * MAX_VALUES:
                 found.setdefault("dataset." + name, read(value))
     for names, name in known[1]:
-        if name in names and attributes.scalar(names[name]) and len(found) < 2 * MAX_VALUES:
+        if name in names and held.scalar(names[name]) and len(found) < 2 * MAX_VALUES:
             found["%s.%s" % (names.get("__name__", ""), name)] = read(names[name])
 
 
 def read(value):
-    if attributes.plain(value):
-        return "builtins." + type(value).__qualname__, attributes.text(value)
+    if type(value) is types.FunctionType or held.scalar(value):
+        return "builtins." + type(value).__qualname__, held.text(value)
     return discover.name(type(value)), id(value)
