@@ -42,8 +42,7 @@ class Walk:
 
     def run(self, roots):
         for path, obj in roots:
-            if scalar(obj) or type(obj) in discover._SEQUENCES + discover._DICTS + (types.FunctionType,):
-                self.tell(path, None, self, path, obj)
+            self.tell(path, None, self, path, obj)
             self.add(obj, path)
         for at, (obj, path) in enumerate(self.queue):  # it grows as we go
             if at >= MAX_OBJECTS:
