@@ -130,6 +130,10 @@ func (e *Effects) Seen(k draws.Key) bool {
 	return x.Words >= fewWords*x.Samples && x.Samples > 0
 }
 
+// Witnessed reports whether contents were seen to be others where other numbers
+// were drawn, which no row that is lost can unsay.
+func (e *Effects) Witnessed(k draws.Key) bool { return e.Of(k).Other > 0 || e.Of(k).Role == "collate" }
+
 // PerSample reports whether so much is drawn that it is for each sample, not for a
 // batch as a whole.
 func (e *Effects) PerSample(k draws.Key) bool {

@@ -136,7 +136,8 @@ func (s *stream) finding() finding.Finding {
 		})
 	}
 	f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("The code of %s names a shuffle.", class)})
-	f.Cost = fmt.Sprintf("%d epochs with the variety of %d: the same samples, one after another", len(s.training), len(s.training)-len(s.again))
+	f.Cost = fmt.Sprintf("%d epochs with the variety of %d: the same samples, one after another",
+		len(s.training), len(s.training)-len(s.again))
 	f.Fix = fmt.Sprintf(`# %s: %s needs the epoch in the seed of its shuffle (workers that persist do not see it)
 for epoch in range(epochs):
     loader.dataset.epoch = epoch  # and in __iter__: random.Random(SEED + self.epoch).shuffle(...)

@@ -114,8 +114,14 @@ func (p *partLogs) state(r *traces.RngState) {
 	if r.When == "after" || r.When == "found" {
 		p.move(served{r.Proc, r.Loader, r.Pass, r.Worker}, r.Fetch)
 	}
-	if slot.Role == "order" || r.When == "fork" || r.When == "task" || r.When == "end" {
-		return // must agree between workers and ranks; children that are no workers
+	child, fetch := r.Loader == 0 && r.Worker < 0, r.Fetch
+	switch {
+	case slot.Role == "order": // must agree between workers and ranks
+		return
+	case !child && (r.When == "fork" || r.When == "task" || r.When == "end"):
+		return
+	case child && r.When == "task": // they count from 1
+		fetch = max(fetch, 1) - 1
 	}
 	key := logKey{slotKey{r.Proc, r.Slot}, r.Loader, r.Pass, r.Worker}
 	l := p.logs[key]
@@ -123,7 +129,7 @@ func (p *partLogs) state(r *traces.RngState) {
 		l = &log{slot: slot, key: key, hole: p.hole}
 		p.logs[key] = l
 	}
-	o := observation{seq: uint32(r.Seq), fetch: r.Fetch, when: whenOf(r.When), micros: l.elapsed(r), gap: l.hole != p.hole}
+	o := observation{seq: uint32(r.Seq), fetch: fetch, when: whenOf(r.When), micros: l.elapsed(r), gap: l.hole != p.hole}
 	l.hole = p.hole
 	if slot.Kind == rng.KindMT19937 {
 		p.mersenne(l, o, r)

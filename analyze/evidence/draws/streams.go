@@ -24,6 +24,7 @@ type Streams struct {
 
 	byPass   map[*timeline.Pass][]*Draws // by worker
 	moved    map[*timeline.WorkerPass]fetchSet
+	children []*Draws // by process
 	searches map[*traces.Part][]search
 	streams  placement
 	nameless int // states of generators whose names are not in the trace
@@ -31,6 +32,22 @@ type Streams struct {
 
 // OfPass is what was drawn in a pass, by worker.
 func (s *Streams) OfPass(p *timeline.Pass) []*Draws { return s.byPass[p] }
+
+// Children is what was drawn by processes that are no workers of a DataLoader:
+// those of a Pool or an Executor in their tasks, others in all of their time. They
+// are the process of a Worker that has no number.
+func (s *Streams) Children() []*Draws { return s.children }
+
+// ofChild makes the draws of a child process.
+func (s *Streams) ofChild(t *timeline.Timeline, part *traces.Part, l *log) *Draws {
+	at := slices.IndexFunc(t.Processes, func(p *timeline.Process) bool { return p.Part == part && p.Proc == l.key.proc })
+	if at < 0 {
+		return nil
+	}
+	p := t.Processes[at]
+	none := &timeline.Loader{Process: p, Objects: make([]traces.Loader, 1)}
+	return s.of(&timeline.WorkerPass{Number: -1, Process: p, Pass: &timeline.Pass{Loader: none}}, l, false)
+}
 
 // Of is what was drawn in the passes of a loader, by pass, then worker.
 func (s *Streams) Of(l *timeline.Loader) (all []*Draws) {
@@ -85,6 +102,11 @@ func (c *Collector) Resolve(t *timeline.Timeline) *Streams {
 	r.followMersenne()
 	c.all(func(part *traces.Part, l *log) {
 		w := t.Worker(part, l.key.proc, l.key.loader, l.key.pass, l.key.worker)
+		if w == nil && l.key.loader == 0 && l.key.worker < 0 {
+			if d := s.ofChild(t, part, l); d != nil {
+				s.children = append(s.children, d)
+			}
+		}
 		if w != nil {
 			s.byPass[w.Pass] = append(s.byPass[w.Pass], s.of(w, l, w.Number < 0 && t.Incomplete(w.Process, "rng_state")))
 		}

@@ -258,7 +258,7 @@ class Walk:
         held = insides.of(obj, cls) if self.into_insides else None if not issubclass(cls, _CODE_FREE) else ([], 0)
         if held is None:
             return False
-        cached = insides.function_of(obj) if cls.__name__ == "_lru_cache_wrapper" else None
+        cached = insides.function_of(obj) if issubclass(cls, insides.Cached) else None
         if cached is not None:
             path = "lru_cache of %s.%s" % (main(cached.__module__), cached.__qualname__)
         for spelled, each in held[0]:

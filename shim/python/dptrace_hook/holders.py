@@ -71,7 +71,7 @@ class Graph:
         if cls is types.GeneratorType:
             module = None if obj.gi_frame is None else obj.gi_frame.f_globals.get("__name__")
             return _own(module, "%s.%s()" % (discover.main(module), obj.__qualname__))
-        if cls.__name__ == "_lru_cache_wrapper":
+        if issubclass(cls, insides.Cached):
             f = insides.function_of(obj)
             return None if f is None else _own(f.__module__, "lru_cache of %s.%s" % (discover.main(f.__module__), f.__qualname__))
         return None
@@ -80,7 +80,7 @@ class Graph:
         """Whether what it holds is not looked for: of loaders and samplers, of Python's own, of ours."""
         module = cls.__module__ if type(cls.__module__) is str else ""
         return (issubclass(cls, _NOBODY) or issubclass(cls, types.ModuleType) or module.startswith("dptrace_hook")
-                or module + "." + cls.__qualname__ in _STDLIB_OWN or cls.__name__ in _CONTEXT
+                or module + "." + insides.called(cls) in _STDLIB_OWN or insides.called(cls) in _CONTEXT
                 or issubclass(cls, _loaders()) or discover.role_of(obj, "") == "order")
 
     def climb(self, nodes, deadline):
@@ -278,7 +278,7 @@ class _Spelling:
             return "[%d]" % _index(insides.items(holder, MAX_HELD), held)
         if cls is types.GeneratorType:
             return "<local %s>" % next((n for n, v in discover.locals_of(holder.gi_frame).items() if v is held), "?") if holder.gi_frame else ""
-        if cls.__name__ == "_lru_cache_wrapper" or issubclass(cls, _local):
+        if issubclass(cls, (insides.Cached, _local)):
             self.quiet = type(held) is dict
             return ""
         if held is discover.attributes_of(holder, cls):

@@ -139,7 +139,7 @@ class Search(unittest.TestCase):
     def setUp(self):
         self.written, self.count = [], guard.count
         for patch in (mock.patch.object(ring, "put_json", lambda kind, facts, t=0: self.written.append(facts)),
-                      mock.patch.dict(heap._state, {"tried": False, "last": 0, "took": 0, "forked": False, "bare": False}),
+                      mock.patch.dict(heap._state, {"tried": False, "last": 0, "took": 0, "loaders": 0, "forked": False, "bare": False}),
                       mock.patch.dict(heap._hidden, clear=True), mock.patch.object(heap, "MAX_NS", 1 << 62)):
             patch.start()
             self.addCleanup(patch.stop)
@@ -258,6 +258,16 @@ class Search(unittest.TestCase):
         heap.look((0, 0, -1))
         last = heap._state["last"]
         heap.look((0, 0, -1))
+        self.assertEqual(heap._state["last"], last)
+        loader = torch.utils.data.DataLoader([1, 2])
+        for number in range(1, heap.LOADERS + 1):
+            heap.look_for(loader, (number, 1))
+            self.assertEqual(heap._state["last"], last)
+            heap.look_for(loader, (number, 0))
+            self.assertNotEqual(heap._state["last"], last)
+            self.assertEqual((self.written[-1]["loader"], self.written[-1]["why"]), (number, ""))
+            last = heap._state["last"]
+        heap.look_for(loader, (number + 1, 0))
         self.assertEqual(heap._state["last"], last)
 
     def test_not_beside_a_loaders_workers(self):
