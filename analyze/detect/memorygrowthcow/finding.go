@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/analyze/evidence/memory"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/words"
@@ -26,9 +27,21 @@ func (c *copies) finding() finding.Finding {
 		Evidence:  slices.Concat(c.counted(), c.curve(), c.why(), c.grown(), c.rest(), limits(c.round, c.limit, c.forecast), c.parent()),
 		Cost:      c.cost(),
 		Fix:       c.fix(),
-		NotABugIf: "this much memory for the workers is planned for.",
+		Facts:     objects{},
 	}
 }
+
+// objects is what a finding knows that names the containers whose objects lie on the copied pages.
+type objects struct{}
+
+// excuses of copies: what is named is Python objects, which are copied by being looked at; nobody means to.
+var excuses = []detect.Excuse{{
+	Text: "the workers are meant to have this memory to themselves, such as buffers that they write to.",
+	Excluded: func(_ *detect.Case, f *finding.Finding) bool {
+		_, named := f.Facts.(objects)
+		return named
+	},
+}}
 
 func (c *copies) title() string {
 	workers, what := words.Count(len(c.round.Workers()), "worker"), names(c.round[0].Ranked())
@@ -128,7 +141,6 @@ func (c *copies) unnamedFinding() finding.Finding {
 			words.Memory(c.nameless.Bytes, c.nameless.Group())),
 		Fix: "Find what the workers use or write to that the main process has made before: Python objects in containers that are not\n" +
 			"reachable from the dataset's attributes (a C extension, a closure), or arrays that they write to in place.",
-		NotABugIf: "the workers are meant to have this memory to themselves, such as buffers that they write to.",
 	}
 }
 
