@@ -40,7 +40,7 @@ func TestDamage(t *testing.T) {
 						key = strings.TrimSuffix(key, "unknown place") + "train.py:88"
 					}
 					if status == finding.Clean && truth[key] != finding.Clean {
-						t.Errorf("%s, damaged: %s is clean, in the whole trace %s", name, key, truth[key])
+						t.Errorf("%s, damaged: %s is clean, in the whole trace %s: %v", name, key, truth[key], got.Problems)
 					}
 					if status == finding.Found && truth[key] != finding.Found {
 						t.Errorf("%s, damaged: %s is found, in the whole trace %s: %v", name, key, truth[key], got.Problems)

@@ -252,3 +252,19 @@ func TestExplains(t *testing.T) {
 		}
 	}
 }
+
+// TestExcuses: each rule says which realistic programs its proofs rule out, in words that complete "no bug if".
+func TestExcuses(t *testing.T) {
+	for _, rule := range analyze.Rules {
+		if len(rule.Excuses) == 0 {
+			t.Errorf("%s: no excuses: is there no program in which what it finds is right?", rule.ID)
+		}
+		var texts []string
+		for _, x := range rule.Excuses {
+			if x.Excluded == nil || !strings.HasSuffix(x.Text, ".") || strings.HasPrefix(x.Text, "no bug") || slices.Contains(texts, x.Text) {
+				t.Errorf("%s: %q does not complete `no bug if` with a full stop, is there twice, or nothing excludes it", rule.ID, x.Text)
+			}
+			texts = append(texts, x.Text)
+		}
+	}
+}

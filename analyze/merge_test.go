@@ -16,8 +16,8 @@ import (
 	"github.com/dptrace/dptrace/traces"
 )
 
-// unsaid is what findings know and do not say.
-var unsaid = cmpopts.IgnoreFields(finding.Finding{}, "Facts")
+// withoutFacts leaves out what rules have learned for their own excuses.
+var withoutFacts = cmpopts.IgnoreFields(finding.Finding{}, "Facts")
 
 // TestMerge: what is said does not depend on which accumulators took which
 // parts, nor on the order and grouping in which they were merged.
@@ -34,7 +34,7 @@ func TestMerge(t *testing.T) {
 	for range 12 {
 		order := r.Perm(len(run.Parts))
 		f, c := merged(t, run, order, 1+r.IntN(len(order)), r)
-		if diff := cmp.Diff(whole.Findings, f, unsaid); diff != "" {
+		if diff := cmp.Diff(whole.Findings, f, withoutFacts); diff != "" {
 			t.Fatalf("order %v: findings (-whole +merged):\n%s", order, diff)
 		}
 		if diff := cmp.Diff(whole.Checks, c); diff != "" {

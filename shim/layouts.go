@@ -127,7 +127,8 @@ func (l *Layouts) check() error {
 			return fmt.Errorf("%s: no record has the type %q", layoutsFile, name)
 		}
 	}
-	if l.Header.Size == 0 || l.Header.Size > l.HeaderBytes || l.Record.Size == 0 || len(l.Whens) == 0 || len(l.Statuses) == 0 || l.Added["grad"] == 0 {
+	if l.Header.Size == 0 || l.Header.Size > l.HeaderBytes || l.Record.Size == 0 || len(l.Whens) == 0 || len(l.Statuses) == 0 ||
+		l.Added["grad"] == 0 {
 		return fmt.Errorf("%s: a table is missing", layoutsFile)
 	}
 	return nil

@@ -104,8 +104,10 @@ type Loader struct {
 	SamplerID uint32 `col:"sampler_id"` // from 1 in its process: the object whose class is Sampler; 0 not known
 	// classes from the batch sampler inwards, each with its nearest base of torch's or torchdata's if it is not of theirs:
 	// "accelerate.data_loader.BatchSamplerShard(torch.utils.data.sampler.BatchSampler) > ..."
-	Samplers     string `col:"samplers"`
-	Shuffle      string `col:"shuffle"`       // of a distributed sampler: yes, no; "" no such attribute
+	Samplers string `col:"samplers"`
+	// of a distributed sampler: yes, no; "" no such attribute. Of an IterableDataset: yes, its code names a shuffle, and it
+	// has no attribute that switches that off
+	Shuffle      string `col:"shuffle"`
 	Replacement  string `col:"replacement"`   // of a sampler: yes, no; "" no such attribute
 	SamplerTotal int64  `col:"sampler_total"` // total_size of a distributed sampler: samples of all ranks, padding included; 0 not known
 	Batched      string `col:"batched"`       // a fetch is of a list of samples: yes; of one (batch_size=None): no; "" of an older trace
@@ -264,14 +266,15 @@ type RngSearch struct {
 	Worker int32  `col:"worker"` // -1 main process: what process has found there, workers that it forks have too
 	Fetch  uint32 `col:"fetch"`  // fetches of the pass before it
 	// walk (from the dataset and the collate function), process (all objects of the process, by type; not made anew for each
-	// pass: the last one before a pass counts)
+	// pass: the last one before a pass counts), code (what fetches run: a row only where it is not complete)
 	Way     string `col:"way"`
 	Objects uint64 `col:"objects"` // looked at
 	Found   uint32 `col:"found"`   // generators; of process only those that the walk has not found
 	// "" (complete), nodes (the walk has ended after so many objects), items (of a container, or of a cache), modules, barred
 	// (the class has something of its own in the place of __dict__), type (of a library written in C), unreadable (a generator
 	// whose state cannot be read); of process: objects (too many), time, frozen (by gc.freeze), children (it would have had
-	// memory copied that living children share), names (too many generators)
+	// memory copied that living children share), names (too many generators); of code: anew (a generator is made in each call,
+	// from the seed that Path tells)
 	Why  string `col:"why"`
 	Path string `col:"path"` // where, of the first
 	Left uint64 `col:"left"` // how many were not looked at; 0 unknown

@@ -20,6 +20,10 @@ type Rule struct {
 	// Run says that the rule is about a whole run, not about a loader of it: Judge
 	// is called once, and what it says is of loader 0.
 	Run bool
+	// Beside is asked once about what belongs to no loader of the run, as processes
+	// that are no workers; that there is no such thing is not told. What it finds is
+	// likely at most: the excuses are those of loaders.
+	Beside func(*Case) Verdict
 	// Explains is rules whose findings at the same loader tell of the same bug:
 	// they become a line of evidence of this one's.
 	Explains []Explained

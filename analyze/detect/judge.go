@@ -16,7 +16,9 @@ func Judge(rules []Rule, t *timeline.Timeline, evidence *collect.Evidence) (find
 		rule := &rules[i]
 		for _, c := range cases(rule, t, evidence) {
 			f, check := c.judge()
-			findings, checks = append(findings, f...), append(checks, check)
+			if findings = append(findings, f...); c.Loaders != nil || rule.Run || check.Status != finding.NotApplicable {
+				checks = append(checks, check)
+			}
 		}
 	}
 	return explain(rules, findings, checks)
@@ -30,6 +32,9 @@ func cases(rule *Rule, t *timeline.Timeline, evidence *collect.Evidence) (all []
 	for _, ranks := range t.ByLoader() {
 		all = append(all, &Case{Timeline: t, Loaders: ranks, rule: rule, evidence: evidence})
 	}
+	if rule.Beside != nil {
+		all = append(all, &Case{Timeline: t, rule: rule, evidence: evidence})
+	}
 	return all
 }
 
@@ -37,7 +42,7 @@ func cases(rule *Rule, t *timeline.Timeline, evidence *collect.Evidence) (all []
 func (c *Case) judge() ([]finding.Finding, finding.Check) {
 	var v Verdict
 	var gap string
-	failed := collect.Guard("rule "+c.rule.ID, func() { v, gap = c.rule.Judge(c), c.gap() })
+	failed := collect.Guard("rule "+c.rule.ID, func() { v, gap = c.ask()(c), c.gap() })
 	switch {
 	case failed != nil:
 		v, gap = CannotTell("dptrace could not judge this: "+failed.Error()), ""
@@ -65,6 +70,17 @@ func (c *Case) judge() ([]finding.Finding, finding.Check) {
 	return v.findings, check
 }
 
+// ask is what answers for the case.
+func (c *Case) ask() func(*Case) Verdict {
+	if c.beside() {
+		return c.rule.Beside
+	}
+	return c.rule.Judge
+}
+
+// beside reports whether the case is about what belongs to no loader.
+func (c *Case) beside() bool { return c.Loaders == nil && !c.rule.Run }
+
 // fill in what all findings of a rule have in common.
 func (c *Case) fill(f *finding.Finding) {
 	l := c.loader()
@@ -83,6 +99,10 @@ func (c *Case) fill(f *finding.Finding) {
 // excuse lowers a finding that a known kind of program without a bug would cause
 // as well, and says which. What is proven has no excuse left.
 func (c *Case) excuse(f *finding.Finding) {
+	if c.beside() {
+		f.Certainty = min(f.Certainty, finding.Likely)
+		return
+	}
 	var open []string
 	for _, x := range c.rule.Excuses {
 		excluded := false

@@ -56,6 +56,8 @@ func (e *Effects) pair(a, b read, drawn map[*timeline.WorkerPass][]*draws.Draws)
 	if !ok || a.by == b.by && a.Fetch == b.Fetch {
 		return
 	}
+	row, rowed := a.SameRow(&b.Digest) // what the program's collate function has made of it
+	same = same && (row || !rowed)
 	e.Compared++
 	if same {
 		e.Alike++
@@ -72,10 +74,15 @@ func (e *Effects) pair(a, b read, drawn map[*timeline.WorkerPass][]*draws.Draws)
 				continue
 			}
 			if y, ok := o.In(b.Fetch); ok && !x.Overlaps(y) {
-				if k := d.Slot.Key(); same {
-					e.Of(k).Alike++
-				} else {
-					e.Of(k).Other++
+				k := e.Of(d.Slot.Key())
+				switch {
+				case !same:
+					k.Other++
+				case rowed:
+					k.Rows++
+					fallthrough
+				default:
+					k.Alike++
 				}
 			}
 		}

@@ -31,6 +31,7 @@ type Effect struct {
 	// Pairs of one sample in two fetches whose draws have nothing in common, by
 	// whether the contents were the same.
 	Alike, Other int
+	Rows         int // of Alike, those of which the row of the batch was the same too
 	// Words drawn, in fetches of Samples in all: data draws only.
 	Words, Samples, Fetches int64
 	Role                    string // of the slot
@@ -96,7 +97,11 @@ func (e *Effects) None(k draws.Key) bool {
 	if x.Role == "collate" {
 		return false
 	}
-	return x.Alike >= enoughAlike && x.Other == 0 && !x.OwnCollate || e.fixed[k] >= enoughAlike || e.orders[k]
+	alike := x.Alike
+	if x.OwnCollate { // it may be what draws
+		alike = x.Rows
+	}
+	return alike >= enoughAlike && x.Other == 0 || e.fixed[k] >= enoughAlike || e.orders[k]
 }
 
 // Why the draws change no sample.
@@ -117,13 +122,17 @@ func (e *Effects) Seen(k draws.Key) bool {
 		return true
 	case x.Stream:
 		return false
-	case x.Alike > 0 && !x.OwnCollate:
+	case x.OwnCollate && x.Rows == 0 && x.Role != "dataset" && x.Role != "transform":
+		return true // it hangs on neither: the program's collate function draws, as for MixUp
+	case x.Alike > 0:
 		return false
-	case x.Alike > 0 && x.Role != "global" && x.Role != "module":
-		return false // of the dataset's own generators, a salt is as likely as MixUp
 	}
-	return x.Alike > 0 || x.Words >= fewWords*x.Samples && x.Samples > 0
+	return x.Words >= fewWords*x.Samples && x.Samples > 0
 }
+
+// Witnessed reports whether contents were seen to be others where other numbers
+// were drawn, which no row that is lost can unsay.
+func (e *Effects) Witnessed(k draws.Key) bool { return e.Of(k).Other > 0 || e.Of(k).Role == "collate" }
 
 // PerSample reports whether so much is drawn that it is for each sample, not for a
 // batch as a whole.

@@ -46,11 +46,27 @@ func (c *Comparison) weigh(h *Hit) {
 		}
 	}
 	switch {
+	case h.Certainty == finding.Proven && (len(sound) == 0 || !c.Effects.Witnessed(h.Slot.Key())) && c.lost(h):
+		h.Certainty = finding.Note // what is lost may excuse it
 	case len(sound) > 0:
 		h.Pairs = sound
 	case h.Certainty == finding.Proven:
 		h.Certainty = finding.Likely
 	}
+}
+
+// lost reports whether rows are lost that say what fetches were asked for and gave.
+func (c *Comparison) lost(h *Hit) bool {
+	return slices.ContainsFunc(h.Pairs, func(p *Pair) bool {
+		for _, w := range []*timeline.WorkerPass{p.First.Worker, p.Second.Worker} {
+			main := w.Pass.Loader.Process
+			if !main.Part.Sealed || c.Case.Incomplete(main, "batch_put", "digest", "batch_fetch") ||
+				w.Process != nil && c.Case.Incomplete(w.Process, "digest", "batch_fetch", "rng_state") {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // Salt: draws on which no sample depends.

@@ -45,6 +45,9 @@ func (c *Comparison) Open(s *draws.Streams, ranks timeline.Ranks) string {
 	case len(once) > 0:
 		return words.List(draws.Paths(once)) + ": nothing to compare its draws with"
 	}
+	if missed := s.Unsearched(ranks); missed != "" {
+		return missed
+	}
 	return c.Effects.Leftover()
 }
 

@@ -10,16 +10,16 @@ import (
 // innermost one, whatever is wrapped around it.
 func Name(l *traces.Loader) string {
 	all := chain(l)
-	return short(class(all[len(all)-1]))
+	return Short(class(all[len(all)-1]))
 }
 
 // Class is that of the sampler that Path names, without its module: what has an
 // epoch, a seed, a generator.
 func Class(l *traces.Loader) string {
 	if !PlainBatches(l) && table[l.Sampler].order != Shuffles {
-		return short(l.BatchSampler)
+		return Short(l.BatchSampler)
 	}
-	return short(l.Sampler)
+	return Short(l.Sampler)
 }
 
 // Path is how the program reaches the sampler of a loader. The loader's own is
@@ -52,4 +52,5 @@ func class(link string) string {
 }
 
 // short is a class without its module.
-func short(qualified string) string { return qualified[strings.LastIndexByte(qualified, '.')+1:] }
+// Short is a class without its module.
+func Short(qualified string) string { return qualified[strings.LastIndexByte(qualified, '.')+1:] }

@@ -93,7 +93,7 @@ func play(t *testing.T, duplicated, sealed bool) string {
 			}
 			return []*detecttest.Gen{detecttest.PCG(uint64(100*pass + worker))}
 		},
-		Fetch: func(_, _, _ int, g []*detecttest.Gen) { g[0].Draw(8) },
+		Fetch: func(_, _, _ int, g []*detecttest.Gen) { g[0].Draw(80) },
 	})
 	loader.Pass(detecttest.Train)
 	loader.Pass(detecttest.Train)

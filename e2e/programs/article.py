@@ -1,11 +1,10 @@
 """The article's own example (torch < 1.9): numpy in __getitem__, and the workers inherit the parent's state."""
 # e2e
 #   run: often
-#   expect[torch<1.9]: rng-duplicate-workers proven numpy
-#   expect[torch<1.9]: rng-duplicate-epochs likely numpy
+#   expect[torch<1.9]: rng-duplicate-workers note numpy
+#   expect[torch<1.9]: rng-duplicate-epochs note numpy
 #   check[torch>=1.9]: rng-duplicate-workers clean
 #   check[torch>=1.9]: rng-duplicate-epochs clean
-#   fix[torch<1.9]: printed
 import numpy as np
 import torch
 from torch.utils.data import Dataset, DataLoader

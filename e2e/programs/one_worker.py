@@ -1,6 +1,6 @@
 """One worker, or none: nothing to collide within a pass, but one forked copy per pass begins at the same state."""
 # e2e 1
-#   expect: rng-duplicate-epochs proven dataset.spin
+#   expect: rng-duplicate-epochs likely dataset.spin
 #   fix: printed
 # e2e 0
 #   run: often

@@ -1,7 +1,7 @@
-"""An IterableDataset: its own generator may have to agree between the workers (likely), a transform's may not (proven)."""
+"""An IterableDataset: its generators may have to agree between the workers, for all that is seen of it (likely)."""
 # e2e transform
-#   expect: rng-duplicate-workers proven dataset.transform.hiss
-#   expect: rng-duplicate-epochs proven dataset.transform.hiss
+#   expect: rng-duplicate-workers likely dataset.transform.hiss
+#   expect: rng-duplicate-epochs likely dataset.transform.hiss
 #   fix: printed
 # e2e own
 #   run: often

@@ -29,7 +29,6 @@
 #   does: an `IterableDataset` with `max_steps`, split by worker in its `__iter__`
 #   loader: fit train
 #   loader: fit eval
-#   check: shard-duplicate-workers@train clean
 #
 # case: torchrun:2 epoch
 #   does: the same as `epoch` under torchrun

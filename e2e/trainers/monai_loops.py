@@ -9,10 +9,10 @@
 #   check: rng-duplicate-epochs@train clean
 #
 # case: cached
-#   does: the same with `CacheDataset` and `set_determinism`
+#   does: the same with `CacheDataset` and `set_determinism`; the same note
 #   loader: train train
 #   loader: val eval
-#   check: rng-duplicate-workers@train clean
+#   check: rng-duplicate-workers@train found
 #   check: rng-duplicate-epochs@train clean
 #
 # case: torch

@@ -48,10 +48,9 @@ func collate(name string) traces.Loader {
 
 // loop is what the training loop has done since the last next().
 type loop struct {
-	row      traces.BatchNext
-	zeroed   uint64
-	watched  bool
-	backward uint64
+	row     traces.BatchNext
+	zeroed  uint64
+	watched bool
 }
 
 // next is the row of a next(), or of the end.

@@ -84,7 +84,8 @@ func (s *seen) verdict() detect.Verdict {
 	case s.alone > 0 && s.batches == s.alone:
 		return detect.CannotTell("one batch a pass: there is no last one")
 	case len(unseen) > 0:
-		return detect.CannotTell(fmt.Sprintf("whether the loop trained on %s of one sample is not in the trace", words.Count(len(unseen), "batch")))
+		return detect.CannotTell(fmt.Sprintf("whether the loop trained on %s of one sample is not in the trace",
+			words.Count(len(unseen), "batch")))
 	case s.ended == 0:
 		return detect.CannotTell("no pass was used to its end, where the last batch is")
 	case s.hidden > 0:

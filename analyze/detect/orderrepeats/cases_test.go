@@ -1,6 +1,7 @@
 package orderrepeats_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/dptrace/dptrace/analyze"
@@ -42,6 +43,61 @@ func TestCases(t *testing.T) {
 				run.Add(p.Proc, traces.RngState{When: "after"})
 			}
 			p.Walk(c.play)
+			run.Seal()
+			r, err := analyze.Run(run.Open(t), analyze.Rules)
+			if err != nil {
+				t.Fatal(err)
+			}
+			Verdict(t, r.Findings, r.Checks, orderrepeats.Rule.ID, c.want, c.says)
+		})
+	}
+}
+
+// songs of two workers, in an order that a seed makes.
+func songs(seed uint64, version int) (workers [][]Sample) {
+	order := Shuffled(96, seed)
+	for w := range 2 {
+		var list []Sample
+		for i, n := range order[48*w : 48*w+48] {
+			list = append(list, Sample{Index: int64(i), Content: fmt.Sprint("song ", n, version)})
+		}
+		workers = append(workers, list)
+	}
+	return workers
+}
+
+// TestStreams: of a stream whose code shuffles, the order of what came is compared.
+func TestStreams(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		shuffle string
+		pass    func(pass int) [][]Sample
+		how     Pass
+		draws   bool
+		want    string
+		says    []string
+	}{
+		{"one seed for all passes", "yes", func(int) [][]Sample { return songs(1, 0) }, Train, false, "likely",
+			[]string{"2 of 3 passes go through the stream in the order of an earlier one, although Points shuffles", "96 samples were compared", "self.epoch", "shuffled once"}},
+		{"a seed for each", "yes", func(pass int) [][]Sample { return songs(uint64(pass), 0) }, Train, false, "clean", []string{"3 pairs of a stream that shuffles"}},
+		{"no shuffle is named", "", func(int) [][]Sample { return songs(1, 0) }, Train, false, "not-applicable", []string{"no sampler"}},
+		{"augmented", "yes", func(pass int) [][]Sample { return songs(1, pass) }, Train, true, "cannot-tell", []string{"may be augmented"}},
+		{"augmented, by what is not seen", "yes", func(pass int) [][]Sample { return songs(1, pass) }, Train, false, "cannot-tell", []string{"may be augmented"}},
+		{"evaluated", "yes", func(int) [][]Sample { return songs(1, 0) }, Eval, false, "not-applicable", nil},
+		{"a few samples", "yes", func(int) [][]Sample { return [][]Sample{songs(1, 0)[0][:9]} }, Train, false, "cannot-tell", []string{"no two passes"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			run := NewRun(t)
+			p := run.Process(-1, 0)
+			s := p.Serve(Serve{Iterable: true, Shuffle: c.shuffle, Length: -1, Workers: 2})
+			for pass := range 3 {
+				s.Stream(c.how, c.pass(pass)...)
+			}
+			if c.draws {
+				for n := range uint32(12) {
+					run.Add(n, traces.RngState{When: "after"})
+				}
+			}
 			run.Seal()
 			r, err := analyze.Run(run.Open(t), analyze.Rules)
 			if err != nil {

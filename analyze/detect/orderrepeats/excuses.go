@@ -41,11 +41,21 @@ var excuses = []detect.Excuse{
 		Text:     "an order is meant for a few passes in a row (sweeps over one part of the model after the other), and a new one after them.",
 		Excluded: by(func(s *seen) bool { return !orders.InARow(s.training, s.repeats) }),
 	},
+	{
+		Text: "the stream was shuffled once, and is meant to come in that order.",
+		Excluded: func(_ *detect.Case, f *finding.Finding) bool {
+			_, of := f.Facts.(*stream)
+			return !of
+		},
+	},
 }
 
 // by makes an excuse look at what was seen.
 func by(excluded func(*seen) bool) func(*detect.Case, *finding.Finding) bool {
 	return func(_ *detect.Case, f *finding.Finding) bool {
+		if _, of := f.Facts.(*stream); of {
+			return true
+		}
 		s, ok := f.Facts.(*seen)
 		return ok && len(s.repeats) > 0 && excluded(s)
 	}

@@ -37,6 +37,9 @@ func judge(c *detect.Case) detect.Verdict {
 	if s.certainty > finding.Note {
 		return detect.Found(fmt.Sprintf("%d of %d passes in the order of an earlier one", len(s.repeats), len(s.training)), s.finding())
 	}
+	if st := streamOf(c); st != nil {
+		return st.verdict()
+	}
 	if unfit := orders.Unfit(list); unfit != "" {
 		return detect.NotApplicable(unfit)
 	}

@@ -20,6 +20,7 @@ var Rule = detect.Rule{
 	Sources: []collect.Any{draws.Source, contents.Source},
 	Excuses: redraw.Excuses(excuses),
 	Judge:   judge,
+	Beside:  children,
 }
 
 var excuses = []redraw.Excuse{redraw.Untrained, redraw.Salt, redraw.Order, redraw.BySample}

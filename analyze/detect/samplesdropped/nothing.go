@@ -14,7 +14,8 @@ import (
 // excuses are programs in which that is right. What workers drop, counted, is
 // read and decoded for nothing whatever the program wants.
 var excuses = []detect.Excuse{{
-	Text: "nothing is expected of this loader: it has a part of the data (a client, a bucket, what is left over) that may be smaller than a batch.",
+	Text: "nothing is expected of this loader: it has a part of the data (a client, a bucket, what is left over) " +
+		"that may be smaller than a batch.",
 	Excluded: func(_ *detect.Case, f *finding.Finding) bool {
 		_, nothing := f.Facts.(*nothing)
 		return !nothing

@@ -41,16 +41,17 @@ func (v *verdict) copied(e *evaluation) (f finding.Finding) {
 	f.Cost = fmt.Sprintf("%.0f %% of what is evaluated the model has seen: its error there says nothing about new samples",
 		100*float64(c.n)/float64(c.looked))
 	if c.apart {
-		f.Evidence = append(f.Evidence, finding.Evidence{Text: "Training and evaluation have a dataset object each. In neither of them do " +
-			"contents come more than once, but for one of ten at most: it is the same rows that are in both."})
+		f.Evidence = append(f.Evidence, finding.Evidence{Text: "Training and evaluation have a dataset object each. In neither of them " +
+			"do contents come more than once, but for one of ten at most: it is the same rows that are in both."})
 		f.Fix = fmt.Sprintf("# %s and %s: rows of the one are rows of the other\ntrain = [row for row in train if row not in val]",
 			train.Loader.At(), e.pass.Loader.At())
 		return f
 	}
-	f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("In the dataset of both loaders all copies lie at indices %d to %d, and "+
-		"nothing else does: rows were doubled before it was split.", c.from, c.to)})
+	f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("In the dataset of both loaders all copies lie at indices %d to %d, "+
+		"and nothing else does: rows were doubled before it was split.", c.from, c.to)})
 	f.Fix = fmt.Sprintf(`# for %s and %s: split first, and double rows of the part that is trained on
 train, val = torch.utils.data.random_split(dataset, [len(dataset) - n_val, n_val], generator=torch.Generator().manual_seed(0))
-sampler = torch.utils.data.WeightedRandomSampler(weights_of(train), len(train))  # instead of copies`, train.Loader.At(), e.pass.Loader.At())
+sampler = torch.utils.data.WeightedRandomSampler(weights_of(train), len(train))  # instead of copies`,
+		train.Loader.At(), e.pass.Loader.At())
 	return f
 }

@@ -77,7 +77,8 @@ func (e *evaluation) compared() string {
 		return fmt.Sprintf("What they contained in training was compared %s times with the evaluation, and was another each time; "+
 			"the fetches draw random numbers.", words.Number(int64(e.unlike)))
 	case e.confirmed():
-		return fmt.Sprintf("What they contain was compared %s times with what training had at their indices: it was the same, bit for bit, %s times.",
+		return fmt.Sprintf("What they contain was compared %s times with what training had at their indices: it was the same, "+
+			"bit for bit, %s times.",
 			words.Number(int64(e.alike+e.unlike)), words.Number(int64(e.alike)))
 	}
 	return ""

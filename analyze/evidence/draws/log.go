@@ -60,11 +60,11 @@ const (
 
 func whenOf(s string) when {
 	switch s {
-	case "begin":
+	case "begin", "fork":
 		return begin
 	case "before":
 		return before
-	case "after":
+	case "after", "task", "end":
 		return after
 	}
 	return found

@@ -14,7 +14,7 @@ import (
 // Source is what the rules about random numbers share.
 var Source = &collect.Source[*Streams]{
 	Name:   "draws",
-	Tables: []string{"rng_slot", "rng_state"},
+	Tables: []string{"rng_slot", "rng_state", "rng_search"},
 	Proof:  []string{"rng_slot", "rng_state", "batch_fetch", "batch_put"}, // the latter: what else two draws have in common
 	Inside: true,
 	Uses:   []collect.Any{timeline.Source},
@@ -45,9 +45,10 @@ type partLogs struct {
 	next     uint64                         // seq that comes next in rng_state
 	hole     uint64                         // how many gaps were met so far
 	raws     map[uint32]map[rng.ID]*rng.Key // whole blocks, by process
-	nameless int                            // states without a slot
-	outputs  int64                          // of SFC64 that may still be stepped
-	spent    bool                           // more would have had to be
+	searches []search
+	nameless int   // states without a slot
+	outputs  int64 // of SFC64 that may still be stepped
+	spent    bool  // more would have had to be
 }
 
 type slotKey struct{ proc, slot uint32 }
@@ -81,6 +82,10 @@ func (c *Collector) Add(b traces.Batch) {
 			r := &rows[i]
 			p.slots[slotKey{r.Proc, r.Slot}] = &Slot{cleanPath(r.Path), r.Kind, r.Class, r.Owner, r.Role, r.File, r.Line}
 		}
+	case []traces.RngSearch:
+		for i := range rows {
+			p.search(&rows[i])
+		}
 	case []traces.RngState:
 		for i := range rows {
 			p.state(&rows[i])
@@ -109,8 +114,14 @@ func (p *partLogs) state(r *traces.RngState) {
 	if r.When == "after" || r.When == "found" {
 		p.move(served{r.Proc, r.Loader, r.Pass, r.Worker}, r.Fetch)
 	}
-	if slot.Role == "order" || r.When == "fork" || r.When == "task" || r.When == "end" {
-		return // must agree between workers and ranks; children that are no workers
+	child, fetch := r.Loader == 0 && r.Worker < 0, r.Fetch
+	switch {
+	case slot.Role == "order": // must agree between workers and ranks
+		return
+	case !child && (r.When == "fork" || r.When == "task" || r.When == "end"):
+		return
+	case child && r.When == "task": // they count from 1
+		fetch = max(fetch, 1) - 1
 	}
 	key := logKey{slotKey{r.Proc, r.Slot}, r.Loader, r.Pass, r.Worker}
 	l := p.logs[key]
@@ -118,7 +129,7 @@ func (p *partLogs) state(r *traces.RngState) {
 		l = &log{slot: slot, key: key, hole: p.hole}
 		p.logs[key] = l
 	}
-	o := observation{seq: uint32(r.Seq), fetch: r.Fetch, when: whenOf(r.When), micros: l.elapsed(r), gap: l.hole != p.hole}
+	o := observation{seq: uint32(r.Seq), fetch: fetch, when: whenOf(r.When), micros: l.elapsed(r), gap: l.hole != p.hole}
 	l.hole = p.hole
 	if slot.Kind == rng.KindMT19937 {
 		p.mersenne(l, o, r)

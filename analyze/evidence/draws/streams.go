@@ -24,12 +24,30 @@ type Streams struct {
 
 	byPass   map[*timeline.Pass][]*Draws // by worker
 	moved    map[*timeline.WorkerPass]fetchSet
+	children []*Draws // by process
+	searches map[*traces.Part][]search
 	streams  placement
 	nameless int // states of generators whose names are not in the trace
 }
 
 // OfPass is what was drawn in a pass, by worker.
 func (s *Streams) OfPass(p *timeline.Pass) []*Draws { return s.byPass[p] }
+
+// Children is what was drawn by processes that are no workers of a DataLoader:
+// those of a Pool or an Executor in their tasks, others in all of their time. They
+// are the process of a Worker that has no number.
+func (s *Streams) Children() []*Draws { return s.children }
+
+// ofChild makes the draws of a child process.
+func (s *Streams) ofChild(t *timeline.Timeline, part *traces.Part, l *log) *Draws {
+	at := slices.IndexFunc(t.Processes, func(p *timeline.Process) bool { return p.Part == part && p.Proc == l.key.proc })
+	if at < 0 {
+		return nil
+	}
+	p := t.Processes[at]
+	none := &timeline.Loader{Process: p, Objects: make([]traces.Loader, 1)}
+	return s.of(&timeline.WorkerPass{Number: -1, Process: p, Pass: &timeline.Pass{Loader: none}}, l, false)
+}
 
 // Of is what was drawn in the passes of a loader, by pass, then worker.
 func (s *Streams) Of(l *timeline.Loader) (all []*Draws) {
@@ -77,12 +95,18 @@ type resolver struct {
 // Resolve makes the draws of every generator in every pass of every worker that
 // the timeline knows. It uses up what was collected.
 func (c *Collector) Resolve(t *timeline.Timeline) *Streams {
-	s := &Streams{byPass: map[*timeline.Pass][]*Draws{}, moved: map[*timeline.WorkerPass]fetchSet{}}
+	s := &Streams{byPass: map[*timeline.Pass][]*Draws{}, moved: map[*timeline.WorkerPass]fetchSet{},
+		searches: map[*traces.Part][]search{}}
 	r := &resolver{Collector: c, Streams: s}
 	r.placeWords()
 	r.followMersenne()
 	c.all(func(part *traces.Part, l *log) {
 		w := t.Worker(part, l.key.proc, l.key.loader, l.key.pass, l.key.worker)
+		if w == nil && l.key.loader == 0 && l.key.worker < 0 {
+			if d := s.ofChild(t, part, l); d != nil {
+				s.children = append(s.children, d)
+			}
+		}
 		if w != nil {
 			s.byPass[w.Pass] = append(s.byPass[w.Pass], s.of(w, l, w.Number < 0 && t.Incomplete(w.Process, "rng_state")))
 		}
@@ -96,6 +120,7 @@ func (c *Collector) Resolve(t *timeline.Timeline) *Streams {
 				s.moved[w] = *set
 			}
 		}
+		s.searches[part] = p.searches
 		s.nameless += p.nameless
 		s.Exhausted = s.Exhausted || p.spent
 	}

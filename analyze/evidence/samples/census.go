@@ -9,14 +9,14 @@ import (
 // Census is what all workers of a pass delivered, nearly every sample of which was
 // looked at.
 type Census struct {
-	Delivered  int // samples
-	Samples    int // of them that were looked at
-	Shared     int // different ones that several workers delivered
-	Everywhere int // of them, that each worker delivered, once
-	Surplus    int // deliveries of them beyond their first
-	Own        int // different ones that one worker delivered several times: equal rows of the data
-	Seam       int // samples at the end of each worker's share that are the beginning of the next one's, the same number at all
-	Seams      int // of such places
+	Delivered  int  // samples
+	Samples    int  // of them that were looked at
+	Shared     int  // different ones that several workers delivered
+	Everywhere int  // of them, that each worker delivered, once
+	Surplus    int  // deliveries of them beyond their first
+	Own        int  // different ones that one worker delivered several times: equal rows of the data
+	Seam       int  // samples at the end of each worker's share that are the beginning of the next one's, the same number at all
+	Seams      int  // of such places
 	Rotated    bool // one worker's are another's, begun elsewhere: every n-th of several rounds
 }
 

@@ -19,8 +19,8 @@ import (
 var Source = &collect.Source[*Attribution]{
 	Name:   "samples",
 	Tables: []string{"dataset", "attribute", "opened", "batch_put", "batch_fetch", "digest", "rng_slot", "rng_state"},
-	Proof:  []string{"dataset", "batch_put", "batch_fetch", "digest"},
-	Shared: true, // by number: each reader would keep as many entries
+	Proof:  []string{"dataset", "batch_put", "batch_fetch", "digest", "rng_state"}, // the latter: whether other contents are other samples
+	Shared: true,                                                                   // by number: each reader would keep as many entries
 	Uses:   []collect.Any{timeline.Source},
 	New:    func() collect.Collector[*Attribution] { return newLedger(mostEntries, mostDigests) },
 }

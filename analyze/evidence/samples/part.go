@@ -34,7 +34,8 @@ const (
 func newPart(of *traces.Part) *part {
 	return &part{of: of, datasets: map[object]*traces.Dataset{}, values: map[object][]traces.Attribute{},
 		modes: map[object][]traces.Attribute{}, opened: map[uint32][]traces.Opened{},
-		fetched: map[stream]int{}, rows: map[stream]uint64{}, names: map[stream][]string{}, within: map[object]map[int64]uint64{}, drew: map[uint32]bool{},
+		fetched: map[stream]int{}, rows: map[stream]uint64{}, names: map[stream][]string{}, within: map[object]map[int64]uint64{},
+		drew:     map[uint32]bool{},
 		resample: map[uint32]bool{}}
 }
 

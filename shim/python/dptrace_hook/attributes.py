@@ -150,8 +150,10 @@ class Told:
                 rows.append((place, told[:3] + ("",)))
         gone = [path for path in self.values if path not in now]
         self.values = now
-        if main and not self.looks and self.stream:
-            tell_held(at, dataset, collate)
+        if main and not self.looks:
+            self.shown = {place.path: held.seen(place.value) for place in walk.shared}
+            if self.stream:
+                tell_held(at, dataset, collate)
         if main and self.looks:
             new = {place.path for place, _ in rows} - self.changed
             self.changed |= new
@@ -182,6 +184,7 @@ class Told:
             code = reads.Reads(*made_of, changing)
             for place in walk.places + walk.shared + [p for p, _ in walk.missed if p.holder is not None]:
                 self.paths[place.path] = code.read(id(place.holder), place.name)
+            self.paths.update(dict.fromkeys(_ROOTS, "yes"))
             missed += held.unseen(walk, code)
         self.tell_shared(walk.shared, write)
         for place, why in missed[:MAX_OTHERS]:

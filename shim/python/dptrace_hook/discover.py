@@ -114,6 +114,11 @@ def key(k):
     return "(%s)" % ", ".join([key(e) for e in k]) if cls is tuple and len(k) < 5 else cls.__qualname__
 
 
+def plain_key(k):
+    """Reports whether to look up a key runs no code of the program's."""
+    return type(k) in (str, int) or type(k) is tuple and all(type(e) in (str, int) for e in k)
+
+
 def main(module):
     """The name of a module as the program that is run as it calls it."""
     return "__main__" if module == "__mp_main__" else module if type(module) is str else "?"
@@ -241,7 +246,7 @@ class Walk:
 
     def dictionary(self, obj, items, path, role):
         for k, v in items:
-            self.add(v, "%s[%s]" % (path, key(k)), role, obj, k if type(k) is str else "", obj if type(k) in (str, int) else None, k)
+            self.add(v, "%s[%s]" % (path, key(k)), role, obj, k if type(k) is str else "", obj if plain_key(k) else None, k)
             if self.into_insides:
                 self.add(k, "%s<key %s>" % (path, key(k)), role, obj)
         left = dict.__len__(obj) - len(items)
@@ -253,7 +258,7 @@ class Walk:
         held = insides.of(obj, cls) if self.into_insides else None if not issubclass(cls, _CODE_FREE) else ([], 0)
         if held is None:
             return False
-        cached = insides.function_of(obj) if cls.__name__ == "_lru_cache_wrapper" else None
+        cached = insides.function_of(obj) if issubclass(cls, insides.Cached) else None
         if cached is not None:
             path = "lru_cache of %s.%s" % (main(cached.__module__), cached.__qualname__)
         for spelled, each in held[0]:

@@ -18,13 +18,14 @@ MAX_BLOCKS = 16 << 20  # of memory that Python has given out: about as many obje
 MAX_SHARED = 1 << 20  # the same in a process whose memory is shared with its parent or with children of its own
 MAX_NS = 500 * 10**6  # of this thread's time, for who holds what: torch's generators the collector does not know
 MAX_FOUND = 64
-PATIENCE = 50  # times as long as the last search took, until the next
+PATIENCE = 50  # times as long as the last search took, until the next;
+LOADERS = 4  # but the first pass of so many loaders is always searched for
 _CHUNK = 1000
 _MANY = 500000  # objects
 _PLAIN = {id(dict), id(list), id(tuple), id(set)}
 _ITEMS = 10000  # of an array
 
-_state = {"tried": False, "last": 0, "took": 0, "forked": False, "bare": False}
+_state = {"tried": False, "last": 0, "took": 0, "loaders": 0, "forked": False, "bare": False}
 _workers = set()  # ids of loaders' workers; those that have ended too
 _hidden = {}  # id -> (Found, references to it that are ours)
 
@@ -42,7 +43,7 @@ def after_fork():
 def before_fork():
     """In the parent of any fork that is no DataLoader's."""
     from . import forks
-    if not guard.off:
+    if not guard.off and ring.ring.kind != "worker":  # which shares all that it has with its parent
         look((0, 0, -1))
         _state["bare"] = _state["bare"] or not forks.under_multiprocessing()  # nobody knows whether that child still lives
 
@@ -53,6 +54,9 @@ def started(process):
 
 
 def look_for(loader, at):
+    if at[1] == 0 and _state["loaders"] < LOADERS:
+        _state["loaders"] += 1
+        _state["took"] = 0
     look(at + (-1,), loader.__dict__.get("dataset"), loader.__dict__.get("collate_fn"), loader)
 
 
@@ -75,7 +79,7 @@ def look(at, dataset=None, collate=None, loader=None, here=False):
         search.run(MAX_NS)
         search.name(now() + MAX_NS)
         _state["last"], _state["took"] = mono(), now() - c0
-        if first or search.fresh or search.cut:
+        if first or search.fresh or search.cut or at[0] and at[1] == 0:
             _write(at, search.objects, search.cut, search.fresh)
     except Exception as e:
         if guard.theirs(e):

@@ -18,7 +18,8 @@ MAX_ITEMS = 64  # of a container
 MAX_KEYS = 16  # of a dictionary whose items are told of as if they were attributes
 MAX_TEXT = 64  # bytes of a value
 MAX_LIST = 8  # items of a list that is told as a text
-_REGISTRIES = ("hook", "hooks", "hooks_with_kwargs", "hooks_always_called", "_parameters", "_buffers", "_modules", "_set")  # of torch's modules
+# What torch's modules keep for themselves.
+_REGISTRIES = ("hook", "hooks", "hooks_with_kwargs", "hooks_always_called", "_parameters", "_buffers", "_modules", "_set")
 _CALLED = {"__getitem__", "__getitems__", "__iter__", "__next__", "__call__", "__len__", "__getattr__", "__contains__"}
 _SHARED = ("Synchronized", "SynchronizedArray", "SynchronizedString")
 _IDLE = {"Lock", "RLock", "Condition", "BoundedSemaphore", "Semaphore", "Process", "ForkProcess", "SpawnProcess", "ForkServerProcess"}
@@ -42,8 +43,7 @@ class Walk:
 
     def run(self, roots):
         for path, obj in roots:
-            if scalar(obj) or type(obj) in discover._SEQUENCES + discover._DICTS + (types.FunctionType,):
-                self.tell(path, None, self, path, obj)
+            self.tell(path, None, self, path, obj)
             self.add(obj, path)
         for at, (obj, path) in enumerate(self.queue):  # it grows as we go
             if at >= MAX_OBJECTS:
@@ -77,7 +77,7 @@ class Walk:
         for name, value in list(islice(names.items(), 2 * MAX_ITEMS)):
             if type(name) is str:
                 at = "%s.%s" % (path, name)
-                if not (type(value) in discover._DICTS and told_by_entries(value)) and not (name.startswith("_") and name.endswith(_REGISTRIES) and issubclass(owner, sys.modules["torch"].nn.Module)):
+                if not told_by_entries(value) and not (owner is not None and registry(owner, name)):
                     self.tell(at, owner, holder, name, value)
                 self.add(value, at)
         if len(names) <= 2 * MAX_ITEMS:
@@ -202,7 +202,11 @@ class Walk:
 
 
 def told_by_entries(value):
-    return 0 < len(value) <= MAX_KEYS and all(type(key) is str for key in value)
+    return type(value) in discover._DICTS and 0 < dict.__len__(value) <= MAX_KEYS and all(type(key) is str for key in dict.keys(value))
+
+
+def registry(cls, name):
+    return name.startswith("_") and name.endswith(_REGISTRIES) and issubclass(cls, sys.modules["torch"].nn.Module)
 
 
 def barren(obj, cls):
@@ -316,7 +320,7 @@ def seen(value):
     sample.bind()
     if cls is torch.Tensor or sample.ndarray is not None and cls is sample.ndarray and value.nbytes <= 4096:
         with torch._C.DisableTorchFunction():
-            kind, digest, _, _ = sample.read(value, 0)
+            kind, digest = sample.read(value, 0)[:2]
         return digest.hex() if kind else ""
     return ""
 

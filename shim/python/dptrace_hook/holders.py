@@ -71,7 +71,7 @@ class Graph:
         if cls is types.GeneratorType:
             module = None if obj.gi_frame is None else obj.gi_frame.f_globals.get("__name__")
             return _own(module, "%s.%s()" % (discover.main(module), obj.__qualname__))
-        if cls.__name__ == "_lru_cache_wrapper":
+        if issubclass(cls, insides.Cached):
             f = insides.function_of(obj)
             return None if f is None else _own(f.__module__, "lru_cache of %s.%s" % (discover.main(f.__module__), f.__qualname__))
         return None
@@ -80,7 +80,7 @@ class Graph:
         """Whether what it holds is not looked for: of loaders and samplers, of Python's own, of ours."""
         module = cls.__module__ if type(cls.__module__) is str else ""
         return (issubclass(cls, _NOBODY) or issubclass(cls, types.ModuleType) or module.startswith("dptrace_hook")
-                or module + "." + cls.__qualname__ in _STDLIB_OWN or cls.__name__ in _CONTEXT
+                or module + "." + insides.called(cls) in _STDLIB_OWN or insides.called(cls) in _CONTEXT
                 or issubclass(cls, _loaders()) or discover.role_of(obj, "") == "order")
 
     def climb(self, nodes, deadline):
@@ -142,6 +142,52 @@ def _loaders():
     return dataloader.DataLoader, dataloader._BaseDataLoaderIter
 
 
+class Held(discover.Found):
+    """A generator that is looked for again from what has a name, as a worker begins: what is between may be another then."""
+    __slots__ = ("root", "steps")
+
+    def again(self):
+        """Looks at what code would find there now."""
+        obj = self.root
+        for kind, key in self.steps or ():
+            if kind == "attributes":
+                obj = discover.attributes_of(obj, type(obj))
+                continue
+            holder = obj
+            if kind == "attribute":
+                holder = discover.attributes_of(obj, type(obj))
+                if key not in holder:
+                    holder = dict(discover.slots_of(obj, type(obj))).get(key)
+            elif type(obj) not in (dict, list):
+                return
+            found = discover.Found(self.path, None, self.kind, self.role, self.owner, self.attr, holder, key).current() if holder is not None else None
+            if found is None:
+                return
+            obj = found
+        if self.steps and rng.kind_of(type(obj)) is not None and obj is not self.obj:
+            self.holder, self.key = holder, key
+
+
+def _steps(way):
+    """How to come from the first to the last again; None: not by keys and attributes alone."""
+    steps = []
+    for holder, held in zip(way, way[1:]):
+        cls = type(holder)
+        container, _, key = place(holder, held)
+        if cls in (dict, list):
+            step = None if container is None else ("key", key)
+        elif not cls.__flags__ & discover._HEAP_TYPE and cls is not types.SimpleNamespace or issubclass(cls, type):
+            step = None
+        elif held is discover.attributes_of(holder, cls):
+            step = ("attributes", "")
+        else:
+            step = None if container is None else ("attribute", key)
+        if step is None:
+            return None
+        steps.append(step)
+    return steps
+
+
 def found(graph, node):
     """A discover.Found of a generator, or None."""
     way, path = graph.best(node)
@@ -160,9 +206,12 @@ def found(graph, node):
             owner = sys.modules.get(graph.modules.get(id(way[0].obj)))
     called = type(owner).__flags__ & discover._HEAP_TYPE and not issubclass(type(owner), type) and not rng.kind_of(type(owner))
     role = "transform" if called and discover.role_of(owner, "dataset") == "transform" else "process"
-    made = discover.Found(path, obj, rng.kind_of(cls), role, "" if owner is None else discover.owner_name(owner), attr, holder, key,
+    made = Held(path, obj, rng.kind_of(cls), role, "" if owner is None else discover.owner_name(owner), attr, holder, key,
                           discover.source(owner))
-    return made if made.current() is obj else discover.Found(path, obj, made.kind, role, made.owner, attr, source=made.source)
+    if made.current() is not obj:
+        made.holder = made.key = None
+    made.root, made.steps = way[0].obj, _steps([n.obj for n in way])
+    return made
 
 
 def place(holder, held):
@@ -170,7 +219,7 @@ def place(holder, held):
     cls = type(holder)
     if cls is dict:
         for k, v in islice(holder.items(), MAX_HELD):
-            if v is held and type(k) in (str, int):
+            if v is held and discover.plain_key(k):
                 return holder, k if type(k) is str else "", k
     elif cls is list:
         for i, v in enumerate(islice(holder, MAX_HELD)):
@@ -229,7 +278,7 @@ class _Spelling:
             return "[%d]" % _index(insides.items(holder, MAX_HELD), held)
         if cls is types.GeneratorType:
             return "<local %s>" % next((n for n, v in discover.locals_of(holder.gi_frame).items() if v is held), "?") if holder.gi_frame else ""
-        if cls.__name__ == "_lru_cache_wrapper" or issubclass(cls, _local):
+        if issubclass(cls, (insides.Cached, _local)):
             self.quiet = type(held) is dict
             return ""
         if held is discover.attributes_of(holder, cls):

@@ -16,16 +16,19 @@ MAX = 64
 _TRACKED = 1 << 14  # Py_TPFLAGS_HAVE_GC of CPython's Include/object.h
 _HEAP_TYPE = 1 << 9
 _WEAK_MAPPINGS = (weakref.WeakKeyDictionary, weakref.WeakValueDictionary, weakref.WeakSet)
-_Cached = type(functools.lru_cache(maxsize=1)(id))
+Cached = type(functools.lru_cache(maxsize=1)(id))
 _Link = "_lru_list_elem"
 _NOT = (type, types.ModuleType, types.FrameType, types.CodeType, types.TracebackType)
 _QUIET = ("torch", "numpy", "PIL", "cv2", "ctypes", "_ctypes", "re", "_thread", "threading", "logging", "asyncio", "_asyncio", "_io",
           "multiprocessing", "weakref", "_socket", "ssl", "zlib", "array", "mmap")
 
 
+called = type.__dict__["__name__"].__get__  # the name of a class, whatever its metaclass does
+
+
 def of(obj, cls):
     """(what it holds, how many of them are left out), or None: it is no such object."""
-    if issubclass(cls, _Cached):
+    if issubclass(cls, Cached):
         return cached(obj)
     if issubclass(cls, _local):
         return thread_local(obj, cls)
@@ -60,14 +63,14 @@ def function_of(obj):
 
 def cached(obj):
     """Of a function with an lru_cache: what it has returned."""
-    size = _Cached.cache_info(obj).currsize
+    size = Cached.cache_info(obj).currsize
     if size > MAX:
         return [], size
     results, function = [], function_of(obj)
     for held in gc.get_referents(obj):
         if type(held) is dict and "__wrapped__" not in held:
             for value in list(held.values()):
-                if type(value).__name__ != _Link:
+                if called(type(value)) != _Link:
                     results.append(value)
                 else:
                     results += gc.get_referents(value)
@@ -88,7 +91,7 @@ def thread_local(obj, cls):
         for held in todo:
             if type(held) is dict and any(type(k) is str for k in islice(held, 1)):
                 found += [(".%s" % k, v) for k, v in list(held.items())[:MAX]]
-            elif type(held) in (dict, set) or type(held).__name__ == "_localdummy":
+            elif type(held) in (dict, set) or called(type(held)) == "_localdummy":
                 following += gc.get_referents(held)[:MAX]
         todo = following
     return found, 0

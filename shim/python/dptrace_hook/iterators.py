@@ -4,8 +4,8 @@ import struct
 import sys
 import weakref
 
-from . import (attributes, discover, extents, failures, fetches, guard, heap, identity, layouts, modes, pickles, ring, slots, steps,
-               training, worker_exits)
+from . import (anew, attributes, discover, extents, failures, fetches, guard, heap, identity, layouts, modes, pickles, ring, shuffles, slots,
+               steps, training, worker_exits)
 from .ring import mono
 
 _PUT, _NEXT = layouts.packed(layouts.PUT_FIELDS), layouts.packed(layouts.NEXT_FIELDS)
@@ -95,6 +95,8 @@ def describe(loader, iterator, notes, origin):
         "generator": d.get("generator") is not None, "collate": callable_name(d.get("collate_fn")),
         "worker_init": callable_name(d.get("worker_init_fn")), "file": file, "line": line,
         "stack": "\n".join("%s:%d" % a for a in stack)})
+    if facts["iterable"]:
+        facts["shuffle"] = shuffles.named(d.get("dataset"))
     ring.put_json(ring.LOADER, facts, notes["t"])
 
 
@@ -393,6 +395,7 @@ def base_init(original, self, loader, *args, **kwargs):
     try:
         pass_begins(self, loader)
         at = self.__dict__["_dptrace_at"]
+        anew.look_for(loader, at)
         if fetches.here.single is not None:
             heap.look_for(loader, at)
             fetches.here.single = at

@@ -16,6 +16,7 @@ MAX_VALUES = 64  # of a dataset
 MAX_CHANGES = 64  # of one value: what changes more often counts something
 MAX_DATASETS = 256
 _CODE = ("__getitem__", "__getitems__")
+_PLAIN = discover._ATOMS | {list, tuple, dict}
 
 _told = {}  # number of a dataset -> (its values by path, how often each has changed)
 _names = {}  # id of a class -> (the class, names of globals in its code)
@@ -33,7 +34,7 @@ def at_iter(iterator, loader):
     t0, at = mono(), it["_dptrace_at"] + (-1,)
     for _, leaf in identity.paths(loader)[:MAX_LEAVES]:
         number = identity.datasets.of(leaf, loader)[0]
-        if not number or type(leaf) in attributes._PLAIN or discover.library(type(leaf).__dict__.get("__module__")):
+        if not number or type(leaf) in _PLAIN or discover.library(type(leaf).__dict__.get("__module__")):
             continue
         now, known = values(leaf), _told.get(number)
         if known is None:
@@ -70,7 +71,7 @@ def values(leaf):
             at = "%s.%s" % (where, name)
             found[at] = read(value)
             inner = type(value)
-            if inner not in discover._ATOMS and inner not in attributes._PLAIN and not attributes._barren(inner) and \
+            if inner not in _PLAIN and not attributes._barren(inner) and \
                     inner is not types.FunctionType and id(value) not in seen and len(todo) < MAX_OBJECTS:
                 seen.add(id(value))
                 todo.append((at, value))

@@ -77,6 +77,7 @@ class Reads:
         self.held, self.own = {}, {}  # (id of the holder, name) -> (the holder, its value); id of a dictionary -> of its instance
         self.changing, self.dataset = set(changing), dataset
         self.stored, self.stored_whole, self.stored_names = set(), set(), set()  # by the code itself
+        self.instructions = bytecode.MAX_INSTRUCTIONS
         for _ in range(4):
             self.decided = set()
             self.follow(dataset, collate, worker_init)
@@ -87,7 +88,7 @@ class Reads:
         self.dataset = None
 
     def follow(self, dataset, collate, worker_init):
-        self.calls, self.depth, self.instructions = {}, 0, bytecode.MAX_INSTRUCTIONS
+        self.calls, self.depth = {}, 0
         self.used, self.names, self.whole, self.vague = set(), set(), set(), set()
         self.known, self.any, self.cut = False, False, False
         if worker_init is not None:  # for what it sets
@@ -293,7 +294,9 @@ class Reads:
                 found += [_object(v) for v in list(dict.values(what))[:MAX_ITEMS] if type(v) not in discover._ATOMS]
                 found.append(NOTHING if dict.__len__(what) else UNKNOWN)
             elif cls not in discover._ATOMS and not _opaque(what, cls):
-                found.append(self.iterated(what, cls))
+                self.depth += 1
+                found.append(self.iterated(what, cls) if self.depth < MAX_DEPTH else UNKNOWN)
+                self.depth -= 1
         return union(found) if found else NOTHING
 
     def iterated(self, obj, cls):
@@ -457,8 +460,11 @@ class Reads:
                 kind, what = atom[0], atom[1]
                 if kind in ("method", "code"):
                     self.call_atom(atom, [], ((None, UNKNOWN),))
-                elif kind == "items" or kind == "box":
-                    self.escape([what if kind == "items" else what.value], ())
+                elif kind == "items":
+                    self.escape([what], ())
+                elif kind == "box" and id(what) not in self.vague:  # one may hold itself
+                    self.vague.add(id(what))
+                    self.escape([what.value], ())
                 elif kind == "object":
                     self.leaves(what, type(what))
 

@@ -17,6 +17,7 @@ MAX_COPY = 32 << 20  # bytes: an array that is not contiguous is copied to be re
 MAX_DEPTH = 6
 MAX_LEAVES = 256
 PACKED = 16  # a list of more numbers than this is one leaf
+DIGESTED = 512  # bytes: more of an array go in by their own digest
 MAX_PARTS = 12  # leaves that have a digest of their own
 SHORT = 1 << 10  # bytes: with less a sample may be no more than the name of what collate reads
 ALL, SOME, LITTLE, STRINGS, INTEGERS, LEFT, FOLLOWS, BRIEF = 1, 2, 4, 8, 16, 32, 64, 128  # kinds of PROTOCOL.md
@@ -214,7 +215,7 @@ class _Reader:
             data = struct.pack(form % len(part), *part)
             piece = b"%b%d:" % (mark, n)
             self.ends.append((len(self.pieces) + 1, 0 if whole else PIECES))
-            self.pieces += (piece, data)
+            self.pieces += (piece, _short(data))
             self.size += 8 * n
             self.vary(data)
             if not whole:
@@ -317,7 +318,7 @@ class _Reader:
     def small(self, piece, data):
         if self.leaf():
             self.ends.append((len(self.pieces) + 1, 0))
-            self.pieces += (piece, data)
+            self.pieces += (piece, _short(data))
             self.size += len(data)
             self.vary(data)
 
@@ -330,7 +331,7 @@ class _Reader:
         self.vary(chunks)
         if size > self.room or whole is None:
             self.ends.append((len(self.pieces) + 1, PIECES))
-            self.pieces += (piece, chunks)
+            self.pieces += (piece, _short(chunks))
             self.chunked = True
             return
         self.room -= size
@@ -340,12 +341,17 @@ class _Reader:
                 break
             self.vary(chunks[:1] + bytes(data[at:at + (1 << 20)]))
         self.ends.append((len(self.pieces) + 1, 0))
-        self.pieces += (piece, blake2b(data, digest_size=16).digest())
+        self.pieces += (piece, _short(data))
 
     def vary(self, data):
         self.arrays = True
         if not self.varied and data != data[:1] * len(data):
             self.varied = True
+
+
+def _short(data):
+    """What is long goes in by its digest: it is also in that of its part, and is hashed once."""
+    return data if len(data) <= DIGESTED else blake2b(data, digest_size=16).digest()
 
 
 def names(obj):

@@ -51,7 +51,7 @@ def whole(value, budget):
         if cls is sample.tensor or cls is sample.ndarray:
             if n * 16 > budget.bytes and n * (value.itemsize if cls is sample.ndarray else value.element_size()) > budget.bytes:
                 return None
-            kind, digest, _, used = sample.read(value, budget.bytes)
+            kind, digest, _, used = sample.read(value, budget.bytes)[:4]
             budget.bytes -= used
             return digest if kind & sample.ALL and not kind & sample.LEFT else None
         if n > budget.items or not n:
@@ -66,7 +66,7 @@ def _samples(held, budget):
     """Items that hold arrays and tensors."""
     written = []
     for item in list(held):
-        kind, digest, _, used = sample.read(item, budget.bytes)
+        kind, digest, _, used = sample.read(item, budget.bytes)[:4]
         budget.bytes -= used
         if not kind & sample.ALL or kind & sample.LEFT:
             return None
@@ -102,7 +102,7 @@ class _Look:
             for key, held in list(islice(dict.items(value), MAX_ITEMS)):
                 self.each((key, held), depth)
         elif cls is sample.tensor or cls is sample.ndarray:
-            kind, digest, _, _ = sample.read(value, 0)
+            kind, digest = sample.read(value, 0)[:2]
             self.pieces += (b"a", digest)
             self.whole = self.whole and kind & sample.ALL and not kind & sample.LEFT
         elif cls is types.FunctionType:

@@ -60,7 +60,8 @@ class Persistent(HookTest):
         self.assertEqual(code, 0, err)
         self.assert_no_errors()
         workers = [r for r in self.rings() if any(w.phase == "ready" for w in r.of("worker"))]
-        return self.main_ring().of("attribute"), [w.of("attribute") for w in workers]
+        told = [a for a in self.main_ring().of("attribute") if a.when != "begin"]  # those are modes.py's
+        return told, [w.of("attribute") for w in workers]
 
     FUNCTIONS = """
     def weak(x):
@@ -209,9 +210,11 @@ class Persistent(HookTest):
         at = "dataset.datasets[0].dataset."
         plain = {a.path: (vars(a)["class"].split(".")[-1], a.value, a.attr) for a in told if a.pass_ == 0 and a.value}
         self.assertEqual({path: v for path, v in plain.items() if not path.startswith("__main__")}, {
+            "dataset": ("ConcatDataset", "torch.utils.data.dataset.ConcatDataset", "dataset"),
+            "dataset.cumulative_sizes": ("list", "[8]", "cumulative_sizes"),
+            at[:-1]: ("Held", "__main__.Held", "dataset"),
             at + "n": ("int", "8", "n"), at + "epoch": ("int", "0", "epoch"), at + "served": ("int", "0", "served"),
             at + "name": ("str", "'train'", "name"), at + "none": ("NoneType", "None", "none"), at + "on": ("bool", "True", "on"),
-            at + "huge": ("int", "1180591620717411303424", "huge"),
             at + "transform": ("Compose", "__main__.Compose", "transform"),
             at + "transform.transforms[0].strength": ("float", "0.5", "strength"),
             at + "transform.transforms[0].unused": ("int", "1", "unused"),
@@ -219,7 +222,7 @@ class Persistent(HookTest):
             "collate_fn": ("Collate", "__main__.Collate", "collate_fn"), "collate_fn.pad": ("int", "0", "pad")})
         self.assertEqual(plain["__main__.Held.fixed"], ("int", "3", "fixed"))
         self.assertEqual({(a.when, a.worker, a.loader) for a in told}, {("iter", -1, 1)})
-        later = sorted((a.pass_, a.path.split(".")[-1], a.value, a.read) for a in told if a.pass_)
+        later = sorted((a.pass_, a.path.split(".")[-1], a.value, getattr(a, "read", "")) for a in told if a.pass_)
         self.assertEqual(later, [(1, "epoch", "1", "yes"), (1, "pad", "1", "yes"), (1, "strength", "1.5", "yes"),
                                  (2, "epoch", "2", "yes"), (2, "name", "None", "no"), (2, "none", "", ""), (2, "pad", "2", "yes"),
                                  (2, "strength", "2.5", "yes")])
@@ -274,8 +277,9 @@ class Ranks(HookTest):
             self.assertEqual(code, 0, err)
             self.assert_no_errors()
             ring = self.main_ring()
-            self.assertEqual({(a.when, a.worker, a.pass_) for a in ring.of("attribute")} - {("rank", -1, 0)}, set())
-            found.append({a.path: a for a in ring.of("attribute")})
+            told = [a for a in ring.of("attribute") if a.when != "begin"]
+            self.assertEqual({(a.when, a.worker, a.pass_) for a in told} - {("rank", -1, 0)}, set())
+            found.append({a.path: a for a in told})
             for name in os.listdir(self.spool):
                 os.unlink(os.path.join(self.spool, name))
         return found

@@ -139,7 +139,7 @@ class Search(unittest.TestCase):
     def setUp(self):
         self.written, self.count = [], guard.count
         for patch in (mock.patch.object(ring, "put_json", lambda kind, facts, t=0: self.written.append(facts)),
-                      mock.patch.dict(heap._state, {"tried": False, "last": 0, "took": 0, "forked": False, "bare": False}),
+                      mock.patch.dict(heap._state, {"tried": False, "last": 0, "took": 0, "loaders": 0, "forked": False, "bare": False}),
                       mock.patch.dict(heap._hidden, clear=True), mock.patch.object(heap, "MAX_NS", 1 << 62)):
             patch.start()
             self.addCleanup(patch.stop)
@@ -227,6 +227,23 @@ class Search(unittest.TestCase):
         self.module.rng = random.Random(2)
         self.assertIs(found.current(), self.module.rng)
 
+    def test_one_whose_holder_is_replaced(self):
+        for make in (Plain, Slotted, lambda g: types.SimpleNamespace(held=[g]), lambda g: {("a", 1): Plain({"b": g})}):
+            with self.subTest(make=make):
+                self.module.deep = {"x": [make(random.Random(1))]}
+                found, = [f for p, f in self.found().items() if p.startswith(self.module.__name__ + ".deep")]
+                heap._state.update(last=0)
+                before = found.obj
+                found.again()
+                self.assertIs(found.current(), before)
+                other = random.Random(2)
+                self.module.deep = {"x": [make(other)]}
+                found.again()
+                self.assertIs(found.current(), other)
+                self.module.deep = None
+                found.again()
+                heap._hidden.clear()
+
     def test_what_was_not_looked_at_is_said(self):
         self.module.a = torch.Generator()
         for why, patch in (("time", mock.patch.object(heap, "MAX_NS", -1)), ("objects", mock.patch.object(heap, "MAX_BLOCKS", 0)),
@@ -242,6 +259,16 @@ class Search(unittest.TestCase):
         last = heap._state["last"]
         heap.look((0, 0, -1))
         self.assertEqual(heap._state["last"], last)
+        loader = torch.utils.data.DataLoader([1, 2])
+        for number in range(1, heap.LOADERS + 1):
+            heap.look_for(loader, (number, 1))
+            self.assertEqual(heap._state["last"], last)
+            heap.look_for(loader, (number, 0))
+            self.assertNotEqual(heap._state["last"], last)
+            self.assertEqual((self.written[-1]["loader"], self.written[-1]["why"]), (number, ""))
+            last = heap._state["last"]
+        heap.look_for(loader, (number + 1, 0))
+        self.assertEqual(heap._state["last"], last)
 
     def test_not_beside_a_loaders_workers(self):
         process = mock.Mock()
@@ -252,13 +279,19 @@ class Search(unittest.TestCase):
         self.assertEqual([w["why"] for w in self.written], ["children"])
 
 
+def held(path, generator):
+    made = holders.Held(path, generator, "random", "process", "")
+    made.root = made.steps = None
+    return made
+
+
 class Watched(unittest.TestCase):
     """What slots.Slots makes of hidden generators."""
 
     def test_written_only_once_it_has_moved(self):
         states, names = [], []
         quiet, moved = random.Random(1), random.Random(2)
-        found = [discover.Found("p.quiet", quiet, "random", "process", ""), discover.Found("p.moved", moved, "random", "process", "")]
+        found = [held("p.quiet", quiet), held("p.moved", moved)]
         with mock.patch.object(heap, "hidden", lambda: found), mock.patch.dict(slots._NUMBERS, clear=True), \
                 mock.patch.object(ring, "put_json", lambda kind, facts, t=0: names.append(facts.get("path"))), \
                 mock.patch.object(ring, "put", lambda kind, payload, t=0: states.append(slots._STATE.unpack_from(payload)[0:6])):
@@ -279,7 +312,7 @@ class Watched(unittest.TestCase):
 
     def test_many_are_looked_at_in_turn(self):
         many = [random.Random(i) for i in range(50)]
-        found = [discover.Found("p[%d]" % i, r, "random", "process", "") for i, r in enumerate(many)]
+        found = [held("p[%d]" % i, r) for i, r in enumerate(many)]
         names = []
         with mock.patch.object(heap, "hidden", lambda: found), mock.patch.dict(slots._NUMBERS, clear=True), \
                 mock.patch.object(ring, "put_json", lambda kind, facts, t=0: names.append(facts.get("path"))), mock.patch.object(ring, "put"):

@@ -355,7 +355,8 @@ class Groups(HookTest):
                 ranks[rank] = [(d.op, vars(d)["class"].split(".")[-1], d.ranks) for d in ring.of("dist") if d.op != "init"]
         return ranks
 
-    def exchanged(self, step):
+    def exchanged(self, step, meetings=False):
+        """What is told of a step on rank 0; meetings: the meetings between batch and step, which are told apart from it."""
         ranks = self.told("""
 def main(rank):
     for _ in torch.utils.data.DataLoader([0, 1]):  # then the rank is told
@@ -369,6 +370,7 @@ def main(rank):
         %s
         optimizer.step()
 """ % step.replace("\n", "\n        "))
+        ranks = {rank: [d for d in told if (d[0] == "meet") is meetings] for rank, told in ranks.items()}
         self.assertEqual([op for op, _, _ in ranks[0]], [op for op, _, _ in ranks[1]])
         return ranks[0]
 
@@ -391,6 +393,9 @@ def main(rank):
 
     def test_nothing_exchanged(self):
         self.assertEqual(self.exchanged("dist.broadcast(torch.ones(1), 0)\ndist.barrier()"), [])
+
+    def test_meetings(self):
+        self.assertEqual(self.exchanged("dist.broadcast(torch.ones(1), 0)", meetings=True), [("meet", "broadcast", [0, 1])])
 
     def test_groups_of_the_program(self):
         ranks = self.told("""

@@ -1,17 +1,13 @@
-"""Lengths that are right, or chosen: one that grows with the course, an epoch of so many samples, rows to fill the last batch, tides."""
+"""Lengths that are right: one that grows with the course, rows to fill the last batch, rows with noise."""
 # e2e course
 #   check: wrong-len cannot-tell
 # e2e course each
 #   check: wrong-len clean
-# e2e chosen
-#   expect: wrong-len likely a length of 112
 # e2e filled
 #   check: wrong-len cannot-tell
 # e2e noise
 #   check: wrong-len cannot-tell
 # e2e once
-#   check: wrong-len cannot-tell
-# e2e torn
 #   check: wrong-len cannot-tell
 import sys
 
@@ -39,21 +35,18 @@ class Readings(Dataset):
     def __init__(self, per_epoch=None):
         self.rows = torch.cat([READINGS, READINGS[:10]]) if way == "filled" else READINGS
         self.per_epoch = per_epoch or len(self.rows)
-        self.fields = ["1 2 3" if i != 33 else "1 2" for i in range(len(self.rows))]
 
     def __len__(self):
         return self.per_epoch
 
     def __getitem__(self, i):
         row = self.rows[i % len(self.rows)]
-        if way == "torn":  # one line is short
-            row = row * int(self.fields[i].split()[2])
         return row + 0.1 * torch.randn(3) if way == "noise" else row
 
 
 def main():
     torch.manual_seed(2)
-    data = Course() if way == "course" else Readings(112 if way in ("chosen", "noise") else None)
+    data = Course() if way == "course" else Readings(112 if way == "noise" else None)
     loader = DataLoader(data, batch_size=8, shuffle=way != "course")
     model = torch.nn.Linear(3, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
@@ -64,14 +57,11 @@ def main():
             if "each" in sys.argv:
                 print("steps", len(loader))
         n = 0
-        try:
-            for batch in loader:
-                optimizer.zero_grad()
-                model(batch).pow(2).mean().backward()
-                optimizer.step()
-                n += len(batch)
-        except IndexError as error:
-            print("epoch", epoch, "ends:", error)
+        for batch in loader:
+            optimizer.zero_grad()
+            model(batch).pow(2).mean().backward()
+            optimizer.step()
+            n += len(batch)
         print("epoch", epoch, "readings", n)
 
 

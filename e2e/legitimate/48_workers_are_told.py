@@ -117,6 +117,7 @@ def main():
             optimizer.step()
         tides.best = min(tides.best or np.inf, float(loss))
         tides.history.append(float(loss))
+    print("best %.4f" % tides.best)
 
 
 if __name__ == "__main__":
