@@ -59,7 +59,7 @@ type Act struct {
 	// signal (it sent one), status (it learned that a child of its own ended badly), end (it ended itself, and not by an
 	// exception that nobody caught: whatever its exit code says is an answer of its own)
 	Op       string `col:"op"`
-	Pid      int32  `col:"pid"`       // of the other; negative: of a process group; 0: its own group, or os.system's child, whose pid nobody knows
+	Pid      int32  `col:"pid"`       // of the other; of signal: negative: a process group, 0: its own; of status: 0: os.system's child
 	Signal   int32  `col:"signal"`    // number, of signal
 	ExitCode int32  `col:"exit_code"` // of status, as multiprocessing's: -N for signal N
 	// of status: yes (the program looked at it, or got it as an exception), no (not so far: a later row says so)
@@ -420,14 +420,14 @@ type Dist struct {
 	// mesh_dim (this rank's group along one dimension of a mesh), join (a Join context was entered; no ranks), init (the
 	// default process group is up), reduce (gradients were reduced by hand, seen at the optimizer's step), exchange (the
 	// program exchanged something else itself), meet (it called a function of torch.distributed between a batch and the
-	// step on it, for the first time), end (an exception ends the process)
+	// step on it, for the first time), end (the process ends)
 	Op string `col:"op"`
 	// of the wrapped model; names of the mesh's dimensions, joined by commas; of exchange: objects, or the function of
 	// torch.distributed; of meet: the function; of end: the one that raised last, "" none
 	Class   string  `col:"class"`
 	Backend string  `col:"backend"` // nccl, gloo and so on
 	Ranks   []int64 `col:"ranks"`   // global ranks: whose gradients are reduced together (ddp, fsdp, reduce), of the group, of the mesh
-	Calls   uint32  `col:"calls"`   // of end: functions of torch.distributed that the program called after the last batch, and that returned
+	Calls   uint32  `col:"calls"`   // of end: of torch.distributed's functions, no barriers, that the program called after the last batch
 	Before  uint32  `col:"before"`  // of end: calls of Class that had returned
 }
 

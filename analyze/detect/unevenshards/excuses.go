@@ -70,16 +70,18 @@ func lastRaised(p *timeline.Process) (text string) {
 // last batch had such a meeting, and no step came of it. A meeting that fails
 // tells of ranks that do not come to the same end only if it is one of each step.
 func (r *ranks) mayAgree(a, b *timeline.Process) bool {
-	if lastRaised(b) != "" {
-		end := lastCalls(b)
-		return end != nil && (end.Calls > 0 || !eachStep(end, b))
+	if end := lastCalls(b); end != nil {
+		return end.Calls > 0 || !eachStep(end, b)
+	}
+	if lastRaised(b) != "" { // it has called nothing, ever
+		return false
 	}
 	meets := func(g traces.Dist) bool { return g.Op == "meet" }
 	return slices.ContainsFunc(a.Groups, meets) || slices.ContainsFunc(b.Groups, meets)
 }
 
-// lastCalls is what a rank had called of torch.distributed when an exception ended
-// it; nil: nothing, ever.
+// lastCalls is what a rank had called of torch.distributed when it ended; nil: it
+// had called nothing, or nobody saw it end.
 func lastCalls(p *timeline.Process) *traces.Dist {
 	if i := slices.IndexFunc(p.Groups, func(g traces.Dist) bool { return g.Op == "end" }); i >= 0 {
 		return &p.Groups[i]

@@ -64,16 +64,18 @@ def _looking(name, tell):
 
 def _meet(name, kwargs):
     calls = _met["calls"]
+    calls[name] = calls.get(name, 0) + 1
+    if name.endswith("barrier"):
+        return  # nobody can tell the others anything by it
     if _met["handed"] != training.delivered:
         _met["handed"], _met["since"] = training.delivered, 0
     if training.delivered and steps.taken == training.steps_then and not _met["since"]:
         dist.tell("meet", name, dist.ranks_of(kwargs.get("group")))
     _met["since"] += 1
-    calls[name] = calls.get(name, 0) + 1
 
 
 def ended():
-    """This process ends by an exception: was it one of a meeting, and had ranks met since the last batch?"""
+    """This process ends: had a meeting failed, and had ranks met since the last batch?"""
     failed = _met["failed"]
     if failed is not None or _met["calls"]:
         since = _met["since"] if _met["handed"] == training.delivered else 0

@@ -81,8 +81,7 @@ def process_run(original, self, *args, **kwargs):
     except BaseException as raised:  # which multiprocessing prints before it ends the process
         try:
             orderly = issubclass(type(raised), SystemExit)
-            if not orderly:
-                collectives.ended()
+            collectives.ended()
             failures.ended(raised)
         except Exception as e:
             if guard.theirs(e):
@@ -107,8 +106,8 @@ def ended():
             if _state["fork"] is not None:
                 _state["fork"].end()
             raised = failures.uncaught()
+            collectives.ended()
             if raised is not None:
-                collectives.ended()
                 failures.ended(raised)
             else:
                 children.ended()
