@@ -352,7 +352,7 @@ class Groups(HookTest):
         for ring in self.rings():
             rank = max([p.rank for p in ring.of("process")] or [-1])
             if rank >= 0:
-                ranks[rank] = [(d.op, vars(d)["class"].split(".")[-1], d.ranks) for d in ring.of("dist") if d.op != "init"]
+                ranks[rank] = [(d.op, vars(d)["class"].split(".")[-1], d.ranks) for d in ring.of("dist") if d.op not in ("init", "end")]
         return ranks
 
     def exchanged(self, step, meetings=False):
