@@ -144,7 +144,8 @@ type Worker struct {
 	ExitCode int32  `col:"exit_code"` // multiprocessing's: -N for signal N; at exit
 	// its arguments, the dataset among them, as spawn and forkserver pickle them; at begin; 0: nothing was, or not known
 	PickledBytes int64 `col:"pickled_bytes"`
-	PickleNS     int64 `col:"pickle_ns"` // how long that took in the parent
+	// how long that took in the parent, less what it waited for a processor (schedstat, where the kernel has it)
+	PickleNS int64 `col:"pickle_ns"`
 	// at exit: yes (it ended after its parent had begun to shut the workers down), no (before), "" not known
 	Asked string `col:"asked"`
 	// CPU time of the thread that pickled, of PickleNS; 0 not known

@@ -60,7 +60,7 @@ SETTINGS = SimpleNamespace(rate=32000, augment=SimpleNamespace(p=0.5, rng=np.ran
 CURRENT = contextvars.ContextVar("augmentation")
 CURRENT.set(random.Random(17))
 BANDS = np.array([np.random.RandomState(17), np.random.RandomState(18)], dtype=object)
-POINTS = torch.quasirandom.SobolEngine(2, scramble=True, seed=17)
+POINTS = torch.quasirandom.SobolEngine(4, scramble=True, seed=17)
 
 
 class Stream(enum.Enum):
@@ -74,16 +74,20 @@ def gain():
 
 def by_bands(x):
     half = WIDTH // 2
-    return np.concatenate([x[:half] * BANDS[0].uniform(0.5, 2), x[half:] * BANDS[1].uniform(0.5, 2)])
+    return np.concatenate([x[:half] * BANDS[0].uniform(0.5, 2, half), x[half:] * BANDS[1].uniform(0.5, 2, WIDTH - half)])
 
 
 def by_points(x):
-    at, width = POINTS.draw(1)[0].tolist()
-    return x * (1 + np.exp(-(np.linspace(0, 1, WIDTH) - at) ** 2 / (0.1 + width)))
+    at, width, rise, gain = POINTS.draw(1)[0].tolist()
+    return x * (gain + np.exp(-(np.linspace(0, 1, WIDTH) - at) ** 2 / (0.1 + width)) * rise)
+
+
+def louder(x, rng):
+    return x * (1 + rng.random()) + 0.1 * rng.random()
 
 
 WAYS = {"factory": lambda x: x * gain().uniform(0.5, 2, WIDTH), "settings": lambda x: x + SETTINGS.augment.rng.normal(size=WIDTH),
-        "member": lambda x: x * (1 + Stream.GAIN.value.random()), "context": lambda x: x * (1 + CURRENT.get().random()),
+        "member": lambda x: louder(x, Stream.GAIN.value), "context": lambda x: louder(x, CURRENT.get()),
         "bands": by_bands, "points": by_points}
 
 
@@ -107,7 +111,7 @@ def apart(worker):
     Stream.GAIN.value.seed(seed)
     CURRENT.set(random.Random(seed))
     BANDS[0], BANDS[1] = np.random.RandomState(seed), np.random.RandomState((seed + 1) % 2**32)
-    globals()["POINTS"] = torch.quasirandom.SobolEngine(2, scramble=True, seed=seed)
+    globals()["POINTS"] = torch.quasirandom.SobolEngine(4, scramble=True, seed=seed)
 
 
 if __name__ == "__main__":

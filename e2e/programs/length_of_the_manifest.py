@@ -5,8 +5,10 @@
 #   expect: wrong-len proven
 # e2e keys
 #   expect: wrong-len proven
+#   expect: swallowed-crash likely
 # e2e shelves
 #   expect: wrong-len proven IndexError 64, 65, 66
+#   expect: swallowed-crash likely
 # e2e weathered
 #   expect: wrong-len likely begins again at index 64 the same text
 # e2e counted

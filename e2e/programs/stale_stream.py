@@ -1,9 +1,11 @@
 """A stream whose order is drawn from the epoch, which persistent workers are never told; and a list that is replaced."""
 # e2e epoch
 #   expect: stale-worker-state proven dataset.epoch
+#   expect: order-repeats likely names a shuffle
 #   fix: printed
 # e2e list
 #   expect: stale-worker-state proven dataset.hard (list of 96 items)
+#   expect: order-repeats likely names a shuffle
 import random
 import sys
 

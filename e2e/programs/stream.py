@@ -11,6 +11,7 @@
 #   expect: rng-duplicate-workers likely hiss
 #   expect: rng-duplicate-epochs likely hiss
 # e2e permutation
+#   expect: order-repeats likely names a shuffle
 import sys
 
 import numpy as np
@@ -37,18 +38,24 @@ class Radio(IterableDataset):
         hiss = np.random.default_rng(19)
         info = get_worker_info()
         minutes = range(info.id, 64, info.num_workers)
-        if self.way == "permutation":  # drawn alike by all workers, so that their parts of it fit together
-            minutes = self.hiss.permutation(64)[info.id::info.num_workers]
         for minute in minutes:
             x = np.full(WIDTH, minute / 64)
             if self.way == "transform":
                 x = self.transform(x)
-            elif self.way != "permutation":
+            else:
                 x = x + (hiss if self.way == "local" else self.hiss).normal(size=WIDTH)
             yield torch.from_numpy(x)
+
+
+class Mixed(Radio):
+    def __iter__(self):  # drawn alike by all workers, so that their parts of it fit together
+        info = get_worker_info()
+        for minute in self.hiss.permutation(64)[info.id::info.num_workers]:
+            yield torch.full((WIDTH,), minute / 64)
 
 
 # FIX
 if __name__ == "__main__":
     torch.manual_seed(7)
-    fit(DataLoader(Radio(sys.argv[1]), batch_size=8, num_workers=2, worker_init_fn=None))
+    radio = Mixed if sys.argv[1] == "permutation" else Radio
+    fit(DataLoader(radio(sys.argv[1]), batch_size=8, num_workers=2, worker_init_fn=None))

@@ -6,7 +6,7 @@
 # e2e stamped
 #   expect: shard-duplicate-workers likely `echo`
 # e2e keys
-#   expect: shard-duplicate-workers proven rows of the batches
+#   expect: shard-duplicate-workers proven 90 of their rows in the batches
 # e2e titled
 #   expect: shard-duplicate-workers proven rows of the batches
 # e2e noisy

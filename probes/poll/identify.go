@@ -148,7 +148,11 @@ func (w *watcher) obstacle(p *process) string {
 	default: // it was started with none at all
 		env = []string{}
 	}
-	return probe.Obstacle(procfs.Cmdline(p.pid), env, w.Hook)
+	why := probe.Obstacle(procfs.Cmdline(p.pid), env, w.Hook)
+	if procfs.Link(p.pid, "exe") != p.exe { // it has become another program, whose environment this was
+		return ""
+	}
+	return why
 }
 
 // mapped says which libraries a process has loaded.

@@ -78,7 +78,7 @@ func TestStreams(t *testing.T) {
 		says    []string
 	}{
 		{"one seed for all passes", "yes", func(int) [][]Sample { return songs(1, 0) }, Train, false, "likely",
-			[]string{"2 of 3 passes go through the stream in the order of an earlier one, although Points shuffles", "96 samples were compared", "self.epoch", "shuffled once"}},
+			[]string{"2 of 3 passes go through the stream in the order of an earlier one, although the code of Points names a shuffle", "96 samples were compared", "self.epoch", "shuffled once"}},
 		{"a seed for each", "yes", func(pass int) [][]Sample { return songs(uint64(pass), 0) }, Train, false, "clean", []string{"3 pairs of a stream that shuffles"}},
 		{"no shuffle is named", "", func(int) [][]Sample { return songs(1, 0) }, Train, false, "not-applicable", []string{"no sampler"}},
 		{"augmented", "yes", func(pass int) [][]Sample { return songs(1, pass) }, Train, true, "cannot-tell", []string{"may be augmented"}},

@@ -126,7 +126,7 @@ func (s *stream) finding() finding.Finding {
 	}
 	part := one.pass.Loader.Process.Part.Name
 	f := finding.Finding{Certainty: finding.Likely, Facts: s}
-	f.Title = fmt.Sprintf("%d of %d passes %s through the stream in the order of an earlier one, although %s shuffles%s",
+	f.Title = fmt.Sprintf("%d of %d passes %s through the stream in the order of an earlier one, although the code of %s names a shuffle%s",
 		len(s.again), len(s.training), verb, class, orders.OnRanks(s.c.Loaders, s.ranks))
 	for _, a := range s.again[:min(len(s.again), shown)] {
 		f.Evidence = append(f.Evidence, finding.Evidence{
@@ -135,7 +135,6 @@ func (s *stream) finding() finding.Finding {
 			Refs: []finding.Ref{{Part: part, Table: "pass", Seq: a.first.Began.Seq}, {Part: part, Table: "pass", Seq: a.pass.Began.Seq}},
 		})
 	}
-	f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("The code of %s names a shuffle.", class)})
 	f.Cost = fmt.Sprintf("%d epochs with the variety of %d: the same samples, one after another",
 		len(s.training), len(s.training)-len(s.again))
 	f.Fix = fmt.Sprintf(`# %s: %s needs the epoch in the seed of its shuffle (workers that persist do not see it)

@@ -2,6 +2,7 @@
 
 They live for one call, so that no look at a state finds them. The byte code tells (reads.py); nothing of the user's runs.
 """
+import functools
 import random
 import sys
 
@@ -23,18 +24,30 @@ def constructors():
 class Anew(reads.Reads):
     def __init__(self, dataset, collate):
         self.constructors, self.seeds = constructors(), {}
+        self.once, self.within = set(), 0  # functions that are called once, what they give is kept; how many of them run
         reads.Reads.__init__(self, dataset, collate)
 
-    def made(self, cls, args, more):
-        self.seed(cls, args)
-        return reads.Reads.made(self, cls, args, more)
+    def bound(self, k, found, obj, name, cls=None):
+        f = reads.function_of(found)[0]
+        if type(found) in (functools.cached_property, functools._lru_cache_wrapper):
+            self.once.add(id(f))
+        return reads.Reads.bound(self, k, found, obj, name, cls)
 
-    def builtin(self, f, args, more):
+    def call_object(self, f, args, more):
+        if type(f) is functools._lru_cache_wrapper:
+            self.once.add(id(f.__wrapped__))
         self.seed(f, args)
-        return reads.Reads.builtin(self, f, args, more)
+        return reads.Reads.call_object(self, f, args, more)
+
+    def run(self, f, args, more):
+        kept = id(f) in self.once
+        self.within += kept
+        result = reads.Reads.run(self, f, args, more)
+        self.within -= kept
+        return result
 
     def seed(self, f, args):
-        name = self.constructors.get(id(f))
+        name = self.constructors.get(id(f)) if not self.within else None
         seed = self.constant(args[0]) if name and args else ()
         if seed and type(seed[0]) is int:
             self.seeds["%s(%d)" % (name, seed[0])] = True

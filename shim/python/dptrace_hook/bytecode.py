@@ -6,6 +6,7 @@ not known. Variables are the union of all that is assigned to them.
 import builtins
 import dis
 import operator
+import sys
 import types
 
 MAX_INSTRUCTIONS = 20000  # of which one takes 5 to 15 us
@@ -229,9 +230,9 @@ class Machine:
         value = self.reads.global_(self.namespace, found, i.argval)
         if i.argval == "super" and value.atoms and value.atoms[0][1] is super:
             value = Value((("super of", None),), True)
-        self.push(value)
-        if dis.stack_effect(i.opcode, i.arg) == 2:
-            self.push(NULL)
+        pushed = [value, NULL] if dis.stack_effect(i.opcode, i.arg) == 2 else [value]
+        for each in pushed if sys.version_info >= (3, 13) else reversed(pushed):  # what follows may ask for an attribute of the last
+            self.push(each)
 
     def load_attr(self, i):
         self.push(self.reads.attribute(self.pop(), i.argval))

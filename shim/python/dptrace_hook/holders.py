@@ -17,12 +17,13 @@ from itertools import islice
 from . import discover, insides, rng
 from .addresses import now
 
-MAX_LEVELS = 10
+MAX_LEVELS = 20
 MAX_WIDTH = 128  # objects of a level whose holders are looked for
 MAX_HELD = 100000  # items of a container in which a place is looked for
-_NOBODY = (types.FrameType, types.TracebackType)
+_GENERATOR = 0x20  # inspect.CO_GENERATOR
 _STDLIB_OWN = ("tempfile._RandomNameSequence",)
 _CONTEXT = ("hamt", "hamt_bitmap_node", "hamt_array_node", "hamt_collision_node", "Context")
+_BETWEEN = (dict, list, tuple, set, types.CellType, types.FrameType)
 _count = {}  # class -> generators without a name so far
 
 
@@ -79,7 +80,7 @@ class Graph:
     def foreign(self, obj, cls):
         """Whether what it holds is not looked for: of loaders and samplers, of Python's own, of ours."""
         module = cls.__module__ if type(cls.__module__) is str else ""
-        return (issubclass(cls, _NOBODY) or issubclass(cls, types.ModuleType) or module.startswith("dptrace_hook")
+        return (_nobody(obj, cls) or issubclass(cls, types.ModuleType) or module.startswith("dptrace_hook")
                 or module + "." + insides.called(cls) in _STDLIB_OWN or insides.called(cls) in _CONTEXT
                 or issubclass(cls, _loaders()) or discover.role_of(obj, "") == "order")
 
@@ -102,7 +103,7 @@ class Graph:
                 return
             following = []
             for holder in gc.get_referrers(*[n.obj for n in level]):
-                if type(holder) is Node or type(holder) in _NOBODY:
+                if type(holder) is Node or _nobody(holder, type(holder)):
                     continue
                 held = set(map(id, gc.get_referents(holder)))
                 for n in level:
@@ -131,6 +132,11 @@ class Graph:
                         following.append([up] + w)
             ways, level = following, level + 1
         return (None, "") if foreign else ([node], "")
+
+
+def _nobody(obj, cls):
+    """Reports whether it is what runs. Before Python 3.11 a suspended generator has its variables in a frame that it holds."""
+    return cls is types.TracebackType or cls is types.FrameType and not obj.f_code.co_flags & _GENERATOR
 
 
 def _own(module, name):
@@ -201,7 +207,7 @@ def found(graph, node):
     owner, attr, holder, key = None, "", None, None
     if len(way) > 1:
         holder, attr, key = place(way[-2].obj, obj)
-        owner = next((n.obj for n in reversed(way[:-1]) if type(n.obj) not in (dict, list, tuple, set, types.CellType)), None)
+        owner = next((n.obj for n in reversed(way[:-1]) if type(n.obj) not in _BETWEEN), None)
         if owner is None:
             owner = sys.modules.get(graph.modules.get(id(way[0].obj)))
     called = type(owner).__flags__ & discover._HEAP_TYPE and not issubclass(type(owner), type) and not rng.kind_of(type(owner))
@@ -276,8 +282,10 @@ class _Spelling:
             return ""
         if insides.is_array(cls):
             return "[%d]" % _index(insides.items(holder, MAX_HELD), held)
-        if cls is types.GeneratorType:
-            return "<local %s>" % next((n for n, v in discover.locals_of(holder.gi_frame).items() if v is held), "?") if holder.gi_frame else ""
+        if cls is types.GeneratorType and type(held) is not types.FrameType:
+            return _variable(holder.gi_frame, held) if holder.gi_frame else ""
+        if cls is types.FrameType:
+            return _variable(holder, held)
         if issubclass(cls, (insides.Cached, _local)):
             self.quiet = type(held) is dict
             return ""
@@ -306,6 +314,10 @@ class _Spelling:
             return "<closure %s>" % names[_index(held_by, held)]
         names = function.__code__.co_varnames[:function.__code__.co_argcount]
         return "<default %s>" % names[len(names) - len(held_by):][_index(held_by, held)]
+
+
+def _variable(frame, held):
+    return "<local %s>" % next((n for n, v in discover.locals_of(frame).items() if v is held), "?")
 
 
 def _index(sequence, held):

@@ -1,5 +1,6 @@
 """How much of a loader is pickled for each worker: under spawn and forkserver, with every pass."""
 import io
+import os
 import time
 from _thread import _local
 
@@ -8,7 +9,8 @@ from .ring import mono
 
 
 class Starting(_local):
-    found = None  # id of a worker's Process -> (bytes, ns, ns of CPU time), while this thread starts the workers of a loader
+    # id of a worker's Process -> (bytes, ns without those in which it waited for a processor, ns of CPU time), while this thread starts the workers of a loader
+    found = None
 
 
 starting = Starting()
@@ -26,12 +28,12 @@ def dump(original):
     def wrapper(obj, file, *args, **kwargs):
         if starting.found is None:
             return original(obj, file, *args, **kwargs)
-        before = size(file)
-        cpu0, t0 = time.thread_time_ns(), mono()
+        begin, before = size(file), clocks()
         result = original(obj, file, *args, **kwargs)
-        t1 = mono()
+        after = clocks()
         try:
-            starting.found[id(obj)] = (size(file) - before, t1 - t0, max(time.thread_time_ns() - cpu0, 1))
+            cpu = max(after[0] - before[0], 1)
+            starting.found[id(obj)] = (size(file) - begin, max(after[1] - before[1], cpu), cpu)
         except Exception as e:
             if guard.theirs(e):
                 raise
@@ -41,3 +43,16 @@ def dump(original):
 
 def size(file):
     return file.tell() if type(file) is io.BytesIO else 0
+
+
+def clocks():
+    """Nanoseconds: CPU time of this thread; the time without what it was ready to run and had no processor (schedstats, if there are)."""
+    try:
+        fd = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            waited = int(os.read(fd, 64).split()[1])
+        finally:
+            os.close(fd)
+    except (OSError, ValueError, IndexError):
+        waited = 0
+    return time.thread_time_ns(), mono() - waited

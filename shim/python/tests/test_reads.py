@@ -37,6 +37,9 @@ class Bare(Dataset):
 def add(x, by):
     return x + by
 
+def ahead_of(x, y):
+    return x + y
+
 def ahead(data):
     return data.p + LEVEL
 """
@@ -46,6 +49,8 @@ CASES = {
     "another object's attribute of the same name": ("return self.clock.epoch", "clock.t", "epoch clock.margin", ""),
     "its own": ("return self.epoch", "epoch", "p q clock.t", ""),
     "by a local name": ("me = self\n        clock = me.clock\n        return clock.margin", "clock.margin", "epoch", ""),
+    "a module's function": ("return functools.reduce(ahead_of, [0, self.p], self.q)", "p q", "r", ""),
+    "a module's class": ("f = functools.partial(add, by=self.q)\n        return f(self.p)", "p q", "r", ""),
     "a function and a global": ("return ahead(self)", "p __main__.LEVEL", "q", ""),
     "a function inside": ("def inner():\n            return self.p\n        return inner()", "p", "q", ""),
     "a lambda, a comprehension": ("f = lambda: self.q\n        return [f() + self.p for _ in range(2)]", "p q", "r", ""),
@@ -148,6 +153,35 @@ for data in Stream(), Itself(), ConcatDataset([Subset(Bare(), [1])]):
         self.assertEqual(streams[1], ["dataset.n"])
         self.assertIn("dataset.datasets", streams[2])
         self.assertIn("dataset.datasets[0].indices", streams[2])
+
+    def test_generators_that_are_made_anew(self):
+        """In each call; what a cache or an instance keeps is made once."""
+        code, out, err = self.run_program(PRELUDE + """
+import random
+import numpy as np
+from dptrace_hook import anew
+SEED = 5
+def noise():
+    return np.random.default_rng(SEED)
+@functools.lru_cache(maxsize=None)
+def kept():
+    return np.random.default_rng(6)
+class Kept(Bare):
+    @functools.cached_property
+    def rng(self):
+        return random.Random(7)
+    @functools.lru_cache(maxsize=1)
+    def stream(self):
+        return noise()
+    def __getitem__(self, i):
+        return kept().random() + self.rng.random() + self.stream().random() + np.random.default_rng(i).random()
+class Anew(Bare):
+    def __getitem__(self, i):
+        return noise().random() + random.Random(9).random() + kept().random()
+for data in Kept(), Anew():
+    print(sorted(anew.Anew(data, torch.utils.data.dataloader.default_collate).seeds))
+""")
+        self.assertEqual((code, out), (0, "[]\n['Random(9)', 'default_rng(5)']\n"), err)
 
 
 if __name__ == "__main__":
