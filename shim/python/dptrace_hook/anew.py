@@ -7,7 +7,9 @@ import random
 import sys
 
 from . import guard, reads, ring
+from .bytecode import Value
 
+_NUMPY = ("default_rng", "RandomState", "PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
 MAX_LOADERS = 8  # of a process that are looked at
 _looked = set()
 
@@ -17,7 +19,7 @@ def constructors():
     numpy, torch = sys.modules.get("numpy.random"), sys.modules["torch"]
     made = [random.Random, torch.Generator]
     if numpy is not None:
-        made += [numpy.__dict__.get(n) for n in ("default_rng", "RandomState", "PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")]
+        made += [numpy.__dict__.get(n) for n in _NUMPY]
     return {id(f): f.__name__ for f in made if f is not None}
 
 
@@ -33,10 +35,25 @@ class Anew(reads.Reads):
             self.once.add(id(f))
         return reads.Reads.bound(self, k, found, obj, name, cls)
 
+    def of_atom(self, atom, name):
+        """From NumPy 2.3 on numpy.random is imported by its first use, which may be the worker's."""
+        kind, what = atom[0], atom[1]
+        if kind == "object" and what is sys.modules.get("numpy") and name == "random" and name not in what.__dict__:
+            return Value((("to be imported", name),), True)
+        if kind == "to be imported" and name in _NUMPY:
+            return Value((("constructor", name),), True)
+        return reads.Reads.of_atom(self, atom, name)
+
+    def call_atom(self, atom, args, more):
+        if atom[0] == "constructor":
+            self.seed(atom[1], args)
+        return reads.Reads.call_atom(self, atom, args, more)
+
     def call_object(self, f, args, more):
         if type(f) is functools._lru_cache_wrapper:
             self.once.add(id(f.__wrapped__))
-        self.seed(f, args)
+        if id(f) in self.constructors:
+            self.seed(self.constructors[id(f)], args)
         return reads.Reads.call_object(self, f, args, more)
 
     def run(self, f, args, more):
@@ -46,9 +63,8 @@ class Anew(reads.Reads):
         self.within -= kept
         return result
 
-    def seed(self, f, args):
-        name = self.constructors.get(id(f)) if not self.within else None
-        seed = self.constant(args[0]) if name and args else ()
+    def seed(self, name, args):
+        seed = self.constant(args[0]) if args and not self.within else ()
         if seed and type(seed[0]) is int:
             self.seeds["%s(%d)" % (name, seed[0])] = True
 
