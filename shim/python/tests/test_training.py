@@ -220,7 +220,7 @@ class Training(HookTest):
     for f in (torch.set_grad_enabled, torch.no_grad, torch.optim.SGD, torch.autograd.backward, nn.Module.eval, nn.Module.zero_grad,
               nn.Module.load_state_dict, torch.optim.Optimizer.zero_grad, torch.optim.Optimizer.load_state_dict, nn.functional.batch_norm):
         print(inspect.signature(f))
-    print(copy.copy(torch.set_grad_enabled(True)).mode)
+    print(vars(copy.copy(torch.set_grad_enabled(True))))
             """)
 
     def test_forked(self):
