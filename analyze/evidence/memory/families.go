@@ -79,10 +79,15 @@ func (f *Family) join(m *Memory, p *timeline.Process, its []traces.Extent) {
 	if last.When == "end" {
 		f.Ended++
 	}
+	gone := map[uint32]int64{} // of what is held: bytes that the parent has no longer, of other things on the same blocks
+	for _, r := range m.have(f.Parent()).private {
+		if _, seen := gone[r.Extent]; !seen && r.When == "held" && r.TsNS >= last.TsNS {
+			gone[r.Extent] = max(0, m.have(p).present(r.Extent, f.Parent().Pid)-r.Present)
+		}
+	}
 	held := slices.DeleteFunc(slices.Clone(its), func(e traces.Extent) bool {
-		return !slices.ContainsFunc(m.have(f.Parent()).private, func(r traces.Private) bool {
-			return r.When == "held" && r.Extent == e.Extent && r.TsNS >= last.TsNS
-		})
+		_, is := gone[e.Extent]
+		return !is
 	})
 	if len(held) == len(its) {
 		f.Held++
@@ -96,8 +101,11 @@ func (f *Family) join(m *Memory, p *timeline.Process, its []traces.Extent) {
 		return !slices.ContainsFunc(held, func(e traces.Extent) bool { return e.Extent == n })
 	})
 	var sum int64
-	for _, n := range w.ByExtent {
-		sum += n
+	for e, n := range w.ByExtent {
+		if w.Tier == Hook {
+			w.ByExtent[e] = max(0, n-gone[e])
+		}
+		sum += w.ByExtent[e]
 	}
 	w.Copied = min(w.Copied, sum)
 	for i := range w.Curve {
@@ -114,6 +122,17 @@ func (r *rows) lastLook(parent int32) (last traces.Private) {
 		}
 	}
 	return last
+}
+
+// present is how much of an extent of its parent a process had in memory as it
+// began.
+func (r *rows) present(extent uint32, parent int32) int64 {
+	for _, row := range r.private {
+		if row.Parent == parent && row.Extent == extent {
+			return row.Present
+		}
+	}
+	return 0
 }
 
 // Reach is how much one of the processes can copy at most because it uses the

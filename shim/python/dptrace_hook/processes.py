@@ -60,7 +60,7 @@ def being_forked(frame):
 def before_fork(process):
     """In the parent: leaves what the process inherits in it."""
     target = process.__dict__.get("_target")
-    if ring.ring.kind == "worker" or _name(target) in _LIBRARYS_OWN:
+    if guard.off or ring.ring.kind == "worker" or _name(target) in _LIBRARYS_OWN:
         return
     t0, s = mono(), _state
     s["forks"] += 1

@@ -580,6 +580,33 @@ class Forked(HookTest):
         rows, = self.looks().values()
         self.assertEqual([r[0] for r in rows if r[2]], ["begin"])
 
+    def test_every_part_of_it_may_fail(self):
+        program = FORKING + """
+class Reader(fork.Process):
+    def run(self):
+        print(len(rows), flush=True)
+if __name__ == "__main__":
+    rows = texts()
+    run(fork.Process(target=print, args=(rows[0], rows[1:1])))
+    run(Reader())
+    torch.multiprocessing.start_processes(use, args=(rows,), nprocs=1, start_method="fork")
+    process = fork.Process(target=sys.exit, args=(3,))
+    run(process)
+    print(process.exitcode)
+"""
+        plain = self.run_program(program, hooked=False)
+        self.assertEqual(plain[0], 0, plain[2])
+        self.assertEqual(self.run_program(program), plain)
+        path = os.path.join(self.hook, "dptrace_hook", "processes.py")
+        with open(path) as f:
+            whole = f.read()
+        for name in ("being_forked", "before_fork", "after_fork", "ended", "_held", "Child.look"):
+            self.assertIn("def %s(" % name.split(".")[-1], whole)
+            self.change("processes", "def _planted(*args, **kwargs):\n    raise ValueError('planted')\n\n\n%s = _planted\n" % name)
+            self.assertEqual(self.run_program(program), plain, name)
+            with open(path, "w") as f:
+                f.write(whole)
+
     def test_many_forks_are_not_all_looked_at(self):
         self.change("processes", "_SHARE = 1 << 40")
         code, out, err = self.run_program(FORKING + """
