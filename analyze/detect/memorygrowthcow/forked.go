@@ -19,7 +19,8 @@ import (
 func forked(k *detect.Case) detect.Verdict {
 	limits := detect.Of(k, memory.LimitSource)
 	var found, notes []finding.Finding
-	var copied, all int64
+	var copied int64
+	all := 0
 	complete := true
 	for _, f := range detect.Of(k, memory.Source).Families(k.Timeline) {
 		limit, _ := f.Round().Tightest(limits, (*memory.WorkerSet).BeyondEdge)
@@ -29,8 +30,8 @@ func forked(k *detect.Case) detect.Verdict {
 		}
 		p.limit, _ = f.Round().Tightest(limits, (*memory.WorkerSet).Copied)
 		p.limit.Load = f.Copied()
-		copied, all = copied+p.limit.Load, all+int64(len(f.Workers))
-		complete = complete && f.Ended == len(f.Workers) && f.Held == len(f.Workers)
+		copied, all = copied+p.limit.Load, all+f.All
+		complete = complete && f.Ended == f.All && f.Held == f.All
 		switch {
 		case f.BeyondEdge() < noteworthy:
 		case p.certainty > finding.Note:
@@ -44,7 +45,7 @@ func forked(k *detect.Case) detect.Verdict {
 		return detect.Found(words.Bytes(copied)+" copied by processes that the program forked", found...).Noting(notes...)
 	case all > 0 && complete || len(notes) > 0:
 		return detect.Clean(fmt.Sprintf("%s that the program forked copied %s of what they inherited",
-			words.Count(int(all), "process"), words.Bytes(copied))).Noting(notes...)
+			words.Count(all, "process"), words.Bytes(copied))).Noting(notes...)
 	}
 	return detect.NotApplicable("no processes of the program's own were seen to copy what their parent holds")
 }
@@ -138,7 +139,11 @@ func (p processes) reach() []finding.Evidence {
 	for _, w := range p.Workers {
 		most = max(most, p.Reach(w))
 	}
-	return []finding.Evidence{{Text: fmt.Sprintf("It ends when each has its own copy: at most %s are there to be copied by one process.", words.Bytes(most))}}
+	text := fmt.Sprintf("It ends when each has its own copy: at most %s are there to be copied by one process.", words.Bytes(most))
+	if p.All > len(p.Workers) {
+		text += fmt.Sprintf(" %s were forked for this one after the other; told is of those that lived at one time.", words.Count(p.All, "process"))
+	}
+	return []finding.Evidence{{Text: text}}
 }
 
 func (p processes) why() []finding.Evidence {

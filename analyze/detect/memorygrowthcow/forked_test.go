@@ -50,7 +50,11 @@ var forkCases = []struct {
 	{"of three, two of whose containers are held", forks(1*gib, Fork{Target: "__main__.train", Held: []Held{given}, Own: true, Processes: 3, Let: 1, Copied: 15000}),
 		"likely found", []string{"have 123 MB of"}},
 
+	{"one after the other", forks(1*gib, Fork{Target: "__main__.train", Held: []Held{given}, OneByOne: true, Processes: 9, Copied: 15000}),
+		"likely found", []string{"1 process forked to run train has 61.4 MB of args[0].rows to itself", "9 processes were forked for this one after the other"}},
+
 	// What is silent.
+	{"one after the other, each below 5 %", forks(1*gib, Fork{Target: "__main__.train", Held: []Held{given}, OneByOne: true, Processes: 9, Copied: 6000}), "note found", nil},
 	{"the parent lets go", forks(1*gib, Fork{Target: "__main__.train", Held: []Held{given}, Processes: 3, Let: 3, Copied: 15000}), "", nil},
 	{"few copies", forks(1*gib, Fork{Target: "__main__.train", Held: []Held{given}, Processes: 3, Copied: 900}), "clean", []string{"3 processes that the program forked copied 11.1 MB"}},
 	{"the parent lets go of other things on the same pages", forks(1*gib, Fork{Target: "__main__.train", Held: []Held{given}, Processes: 3, Gone: 14500, Copied: 15000}), "clean", nil},

@@ -10,13 +10,16 @@ import (
 )
 
 // Family is processes that one process has forked to run the same, and that are
-// no workers of a loader.
+// no workers of a loader. Its workers are those that had most to themselves at one
+// time: of several that live one after the other each gives back what it copied.
 type Family struct {
 	Target string // what they run
 	WorkerSet
-	Ended int // of them: looked at themselves as they ended
-	Held  int // of them: their parent still held what they had inherited when they had ended
+	All   int // processes at any time
+	Ended int // of all: looked at themselves as they ended
+	Held  int // of all: their parent still held what they had inherited when they had ended
 	own   map[*WorkerMemory][]traces.Extent
+	lives map[*WorkerMemory][2]int64 // from the first to the last look
 }
 
 // Parent process of the family.
@@ -46,13 +49,37 @@ func (m *Memory) Families(t *timeline.Timeline) []*Family {
 		k := key{p.Parent, its[0].Target}
 		f := found[k]
 		if f == nil {
-			f = &Family{Target: k.target, own: map[*WorkerMemory][]traces.Extent{}, WorkerSet: WorkerSet{Loader: &timeline.Loader{Process: p.Parent}, Persistent: true,
-				page: m.PageSize(p.Part)}}
+			set := WorkerSet{Loader: &timeline.Loader{Process: p.Parent}, Persistent: true, page: m.PageSize(p.Part)}
+			f = &Family{Target: k.target, WorkerSet: set, own: map[*WorkerMemory][]traces.Extent{},
+				lives: map[*WorkerMemory][2]int64{}}
 			found[k], all = f, append(all, f)
 		}
 		f.join(m, p, its)
 	}
+	for _, f := range all {
+		f.All, f.Workers = len(f.Workers), f.together()
+	}
 	return all
+}
+
+// together is the processes that had most to themselves at one time. What one
+// copied counts from the half of its life on.
+func (f *Family) together() (best []*WorkerMemory) {
+	most := int64(-1)
+	for _, w := range f.Workers {
+		at, sum := f.lives[w][1], int64(0)
+		var living []*WorkerMemory
+		for _, other := range f.Workers {
+			if life := f.lives[other]; at <= life[1] && 2*(at-life[0]) >= life[1]-life[0] {
+				living = append(living, other)
+				sum += other.Copied
+			}
+		}
+		if sum > most {
+			best, most = living, sum
+		}
+	}
+	return best
 }
 
 // left is the containers that a process has inherited which the rows are of.
@@ -75,7 +102,7 @@ const noWorker = -1
 // count that its parent still held when it had ended: the others may be nobody
 // else's any more, whoever copied what.
 func (f *Family) join(m *Memory, p *timeline.Process, its []traces.Extent) {
-	last := m.have(p).lastLook(f.Parent().Pid)
+	first, last := m.have(p).looks(f.Parent().Pid)
 	if last.When == "end" {
 		f.Ended++
 	}
@@ -93,7 +120,7 @@ func (f *Family) join(m *Memory, p *timeline.Process, its []traces.Extent) {
 		f.Held++
 	}
 	w := &WorkerMemory{Number: len(f.Workers), Process: p}
-	f.Extents, f.own[w] = f.known(held), held
+	f.Extents, f.own[w], f.lives[w] = f.known(held), held, [2]int64{first.TsNS, last.TsNS}
 	one := f.WorkerSet // what this one has inherited, and no other
 	one.Extents = held
 	m.measure(&one, w)
@@ -114,14 +141,18 @@ func (f *Family) join(m *Memory, p *timeline.Process, its []traces.Extent) {
 	f.Workers = append(f.Workers, w)
 }
 
-// lastLook is the last row of what a process had inherited of its parent.
-func (r *rows) lastLook(parent int32) (last traces.Private) {
+// looks is the first and the last row of what a process had inherited of its
+// parent.
+func (r *rows) looks(parent int32) (first, last traces.Private) {
 	for _, row := range r.private {
 		if row.Parent == parent {
+			if first.Parent == 0 {
+				first = row
+			}
 			last = row
 		}
 	}
-	return last
+	return first, last
 }
 
 // present is how much of an extent of its parent a process had in memory as it

@@ -4,8 +4,8 @@ import struct
 import sys
 import weakref
 
-from . import (anew, attributes, discover, extents, failures, fetches, guard, heap, identity, layouts, modes, pickles, processes, ring, shuffles,
-               slots, steps, training, worker_exits)
+from . import (anew, attributes, discover, extents, failures, fetches, guard, heap, identity, layouts, modes, pickles, processes, ring,
+               shuffles, slots, steps, training, worker_exits)
 from .ring import mono
 
 _PUT, _NEXT = layouts.packed(layouts.PUT_FIELDS), layouts.packed(layouts.NEXT_FIELDS)

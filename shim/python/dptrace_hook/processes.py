@@ -15,7 +15,7 @@ _SHARE = 50  # of its time a process spends one part on this, after the first fe
 _FIRST = 8  # so many forks are looked at whatever it takes
 _MAX_FRAMES = 64
 _OPTIMIZED = 1  # inspect.CO_OPTIMIZED: the frame of a function
-_SNAPSHOTS = {"locals", "vars", "dir", "eval", "exec"}  # with these a function may keep the dictionary that f_locals is up to 3.12
+_SNAPSHOTS = {"locals", "vars", "dir", "eval", "exec", "f_locals"}  # with these a function may keep the dictionary that f_locals is up to 3.12
 _LIBRARYS_OWN = ("_worker_loop", "worker", "_process_worker")  # what children of a DataLoader, a Pool and an Executor run
 _BASE = {"_identity", "_config", "_parent_pid", "_parent_name", "_popen", "_closed", "_target", "_args", "_kwargs", "_name", "_dptrace"}
 
