@@ -17,7 +17,10 @@ const (
 	grown  = "memory-growth-cow proven dataset.records; dataset-copied-per-worker not-applicable"
 	seems  = "memory-growth-cow likely dataset.records; dataset-copied-per-worker not-applicable"
 	copied = "dataset-copied-per-worker proven"
-	small  = "memory-growth-cow not-applicable; dataset-copied-per-worker clean"
+	silent = "" // neither proven nor likely, whatever the rule
+
+	copiedTwice = "memory-growth-cow likely 2 processes forked to run read copied args[0].records"
+	small       = "memory-growth-cow not-applicable; dataset-copied-per-worker clean"
 )
 
 var memoryCases = []tierCase{
@@ -38,6 +41,17 @@ var memoryCases = []tierCase{
 	{name: "bytes twin", command: "python records.py blob fork --megabytes 40", limited: true, hook: clean, kernel: "same"},
 	{name: "growing cache", command: "python cache.py", limited: true, hook: clean, kernel: "same"},
 	{name: "garbage collector", command: "python collect.py", limited: true, hook: clean, kernel: "same"},
+
+	// Processes that the program forks itself: what they copy counts where their parent holds it still.
+	{name: "start_processes", command: "python forked.py dicts", limited: true,
+		hook: "memory-growth-cow likely 2 processes forked to run read args[0].records themselves", kernel: copiedTwice},
+	{name: "a global of Process.run", command: "python forked.py module", limited: true,
+		hook: "memory-growth-cow likely 2 processes forked to run Adder __main__.TABLE themselves", kernel: "memory-growth-cow likely Adder copied __main__.TABLE"},
+	{name: "columns of start_processes", command: "python forked.py columns", limited: true, hook: silent, kernel: "same"},
+	{name: "processes that do not read", command: "python forked.py idle", limited: true, hook: silent, kernel: "same"},
+	{name: "records that are handed over", command: "python forked.py handed", limited: true, hook: silent, kernel: "same"},
+	{name: "records in whose place are others", command: "python forked.py reused", limited: true, hook: silent, kernel: "same"},
+	{name: "a parent that has ended", command: "python forked.py ends", limited: true, hook: silent, kernel: "same"},
 
 	// What is pickled into each worker.
 	{name: "dicts, spawn", command: "python records.py dicts spawn --passes 2 --megabytes 60", limited: true, hook: copied, kernel: "same"},

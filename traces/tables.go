@@ -503,13 +503,15 @@ type Cow struct {
 }
 
 // Extent is a container of Python objects that forked workers inherit with
-// their dataset, and the memory that the objects lie on.
+// their dataset, or other forked processes with what they run and its arguments,
+// and the memory that the objects lie on.
 type Extent struct {
 	Head            // proc: the main process
 	Extent  uint32  `col:"extent"`  // from 1 in its process
-	Loader  uint32  `col:"loader"`  // Loader.Loader
+	Loader  uint32  `col:"loader"`  // Loader.Loader; 0: it is left to a process that is no worker
+	Target  string  `col:"target"`  // what that process runs: its qualified name; "" with a loader
 	Pass    uint32  `col:"pass"`    // before whose workers were started
-	Path    string  `col:"path"`    // as the program names it: dataset.records
+	Path    string  `col:"path"`    // as the program names it: dataset.records, args[0].records, self.records, data.RECORDS
 	Class   string  `col:"class"`   // of the container
 	Items   int64   `col:"items"`   // length of the container
 	Sampled int64   `col:"sampled"` // objects whose addresses were taken, spread over all items
@@ -520,14 +522,16 @@ type Extent struct {
 }
 
 // Private is how much of an extent a worker has to itself, by its own
-// /proc/self/pagemap.
+// /proc/self/pagemap; or another forked process, or their parent.
 type Private struct {
-	Head           // proc: the worker
-	Pass    uint32 `col:"pass"`    // as in BatchFetch
-	Worker  int32  `col:"worker"`  // as in BatchFetch
-	Fetch   uint32 `col:"fetch"`   // fetches done before, in this pass of this worker
-	When    string `col:"when"`    // begin (fetcher made), window, end
-	Extent  uint32 `col:"extent"`  // Extent.Extent of the parent; 0: all that the worker inherited of its dataset
+	Head          // proc: the worker
+	Pass   uint32 `col:"pass"`   // as in BatchFetch; 0 of other processes
+	Worker int32  `col:"worker"` // as in BatchFetch; -1: of another process
+	Fetch  uint32 `col:"fetch"`  // fetches done before, in this pass of this worker; of others batches delivered to them
+	// begin (fetcher made, process forked), window, end; held: a process that Parent has forked has ended, and Parent, whose
+	// row it is, was seen to hold the same container still
+	When    string `col:"when"`
+	Extent  uint32 `col:"extent"`  // Extent.Extent of the parent; 0: all that the process inherited of its dataset, or its arguments
 	Parent  int32  `col:"parent"`  // pid of the process that Extent counts in
 	Present int64  `col:"present"` // bytes of it in memory
 	Private int64  `col:"private"` // bytes of it that no other process maps

@@ -98,10 +98,12 @@ func (r *Run) Process(rank, world int) *Process {
 	return r.process("python", rank, world)
 }
 
-func (r *Run) process(kind string, rank, world int) *Process {
+func (r *Run) process(kind string, rank, world int) *Process { return r.child(999, kind, rank, world) }
+
+func (r *Run) child(ppid int32, kind string, rank, world int) *Process {
 	r.procs++
 	p := &Process{Run: r, Proc: r.procs, Rank: rank, World: world, slots: map[[2]string]uint32{}, raws: map[string]bool{}}
-	r.W.Append(traces.Process{Head: r.head(p.Proc), Pid: int32(1000 + p.Proc%60), Ppid: 999, Kind: kind, Hook: "on", Cwd: "/home/me/proj",
+	r.W.Append(traces.Process{Head: r.head(p.Proc), Pid: int32(1000 + p.Proc%60), Ppid: ppid, Kind: kind, Hook: "on", Cwd: "/home/me/proj",
 		Python: "3.11.2", Torch: "2.15.0", Numpy: "2.4.0", Rank: int32(rank), LocalRank: int32(rank), WorldSize: int32(world)})
 	return p
 }

@@ -18,9 +18,14 @@ func (c *copies) fix() string {
 	if len(ranked) == 0 {
 		return ""
 	}
+	return repacked(c.place(ranked[0]), ranked)
+}
+
+// repacked is the code for the first of some containers, which lies at a place.
+func repacked(place string, ranked []traces.Extent) string {
 	e := ranked[0]
 	expr, name := expression(e.Path)
-	code := fmt.Sprintf("# %s: %s, %s items. Where it is made:\n", c.place(e), class(e), words.Number(e.Items))
+	code := fmt.Sprintf("# %s: %s, %s items. Where it is made:\n", place, class(e), words.Number(e.Items))
 	code += strings.NewReplacer("PRENAME", name, "EXPR", expr).Replace(packed(e))
 	if len(ranked) > 1 {
 		var more []string
@@ -100,7 +105,7 @@ item = pickle.loads(PRENAME_bytes[begin:PRENAME_ends[i]])
 )
 
 var (
-	attribute = regexp.MustCompile(`^(?:dataset|collate_fn)\.(?:.*\.)?([A-Za-z_]\w*)$`)
+	attribute = regexp.MustCompile(`^(?:dataset|collate_fn|self|k?w?args\[[^\]]*\])\.(?:.*\.)?([A-Za-z_]\w*)$`)
 	global    = regexp.MustCompile(`^[A-Za-z_][\w.]*\.([A-Za-z_]\w*)$`)
 )
 

@@ -19,6 +19,7 @@ var Rule = detect.Rule{
 	ID:      "memory-growth-cow",
 	Title:   "Workers copy the dataset's Python objects, page by page",
 	Sources: []collect.Any{memory.Source, memory.LimitSource},
+	Beside:  forked,
 	Excuses: excuses,
 	Judge:   judge,
 }

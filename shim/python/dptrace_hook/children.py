@@ -16,6 +16,8 @@ _NONE = {op for name, op in _OPS.items() if name.startswith("POP_JUMP") and name
 _IS = {_OPS[name] for name in ("IS_OP", "COMPARE_OP") if name in _OPS}
 _MAX_TOLD = 4096
 
+after_end = None  # asked after the status of each multiprocessing.Process that has ended is learned
+
 _told = set()
 _last = {}  # by thread: (pid, exit code) of the child that ended badly last, of which a function of subprocess has learned
 _pids = {}  # by id of a CompletedProcess: (weak reference to it, pid)
@@ -171,6 +173,8 @@ def watch_process(module):
             pid, code = _status(self)
             if code and type(pid) is int:
                 learned(pid, code, False, "Process.join")
+            if code is not None and after_end is not None:
+                after_end(self)
         except Exception as e:
             if guard.theirs(e):
                 raise
@@ -185,6 +189,8 @@ def watch_process(module):
         try:
             if code and not inside(sys._getframe(1)):
                 got(_status(self)[0], code, sys._getframe(1), "Process.exitcode")
+            if code is not None and after_end is not None:
+                after_end(self)
         except Exception as e:
             if guard.theirs(e):
                 raise

@@ -21,7 +21,7 @@ _written = {}  # (loader, path, key) -> (runs, number)
 _merged = {}  # keys of several containers -> (their runs, as one list)
 
 
-class _Walk(discover.Walk):
+class Walk(discover.Walk):
     """Goes into pandas' tables too, which keep their columns in classes written in C: a column of objects is an array of them."""
     into_insides = False
 
@@ -53,12 +53,13 @@ class Inherited:
         self.segments = addresses.segments([e.runs for e in extents])
 
 
-def before_fork(loader, number, number_of_pass):
+def before_fork(loader, loader_number, number_of_pass):
     """Writes the extents of a loader whose workers are about to be forked. None: there are none."""
     t0 = mono()
     try:
-        extents = large(loader.__dict__.get("dataset"), loader.__dict__.get("collate_fn"), addresses.now() + MAX_NS)
-        return Inherited([_number(e, number, number_of_pass) for e in extents], extents) if extents else None
+        roots = (loader.__dict__.get("dataset"), "dataset", "dataset"), (loader.__dict__.get("collate_fn"), "collate_fn", "collate")
+        found = large(roots, addresses.now() + MAX_NS)
+        return Inherited([number(e, loader_number, number_of_pass) for e in found], found) if found else None
     except Exception as e:
         if guard.theirs(e):
             raise
@@ -67,10 +68,11 @@ def before_fork(loader, number, number_of_pass):
         ring.ring.hook_ns += mono() - t0
 
 
-def _number(extent, loader, number_of_pass):
-    """The extent's number; writes it if the loader had none like it."""
+def number(extent, loader, number_of_pass, target=""):
+    """The extent's number; writes it if the loader had none like it. target: what the process runs that is to inherit it, if it is
+    no worker."""
     global _count
-    key = (loader, extent.path) + extent.key
+    key = (loader, target, extent.path) + extent.key
     known = _written.get(key)
     if known is not None and known[0] is extent.runs:
         return known[1]
@@ -79,15 +81,16 @@ def _number(extent, loader, number_of_pass):
     _count += 1
     _written[key] = (extent.runs, _count)
     cls = extent.cls
-    ring.put_json(ring.EXTENT, {"extent": _count, "loader": loader, "pass": number_of_pass, "path": extent.path,
+    ring.put_json(ring.EXTENT, {"extent": _count, "loader": loader, "target": target, "pass": number_of_pass, "path": extent.path,
                                 "class": cls.__qualname__ if cls.__module__ == "builtins" else discover.name(cls),
                                 "items": extent.items, "sampled": extent.count, "plateau": extent.plateau,
                                 "starts": [first for first, _ in extent.runs], "counts": [count for _, count in extent.runs]})
     return _count
 
 
-def large(dataset, collate, deadline):
-    """The Extents of a dataset and a collate function, the largest first."""
+def large(roots, deadline, marks=None):
+    """The Extents of what some objects reach, [(object, path, role)]; the largest first. marks: takes what tells each of their
+    containers from another one, by id."""
     found = []
 
     def taken(obj, cls, path):
@@ -97,9 +100,9 @@ def large(dataset, collate, deadline):
         found.append((n, path.partition("._mgr")[0], obj, cls))  # pandas' own inside of a table
         return cls in addresses.EXACT  # an instance of a subclass has attributes too
 
-    walk = _Walk(taken)
-    walk.add(dataset, "dataset", "dataset", None)
-    walk.add(collate, "collate_fn", "collate", None)
+    walk = Walk(taken)
+    for obj, path, role in roots:
+        walk.add(obj, path, role, None)
     walk.run()
     found.sort(key=lambda f: -f[0])
     extents = []
@@ -109,6 +112,8 @@ def large(dataset, collate, deadline):
         s = sample(obj, cls, n)
         if s.runs is not None:
             extents.append(Extent(path, cls, n, (id(obj), n), s.runs, s.count, s.plateau))
+            if marks is not None:
+                marks[id(obj)] = addresses.mark(obj, cls, n)
     return together(extents)[:MAX_EXTENTS] if len(extents) > MAX_EXTENTS else extents
 
 
@@ -135,7 +140,7 @@ def together(extents):
 
 
 def _joined(group):
-    """The runs of several extents as one list, and the same list for the same extents again: see _number."""
+    """The runs of several extents as one list, and the same list for the same extents again: see number."""
     key, runs = sum((e.key for e in group), ()), [r for e in group for r in e.runs]
     known = _merged.get(key)
     if known is None or known[0] != runs:

@@ -8,7 +8,8 @@ import os
 import sys
 import threading
 
-from . import attributes, children, collectives, dist, failures, guard, heap, identity, iterators, modes, ring, slots, steps, training
+from . import (attributes, children, collectives, dist, failures, guard, heap, identity, iterators, modes, processes, ring, slots, steps,
+               training)
 
 _state = {"fork": None, "tasks": 0}
 
@@ -21,12 +22,16 @@ def watch():
     atexit.register(ended)
     children.watch_signals()
     hooks.wrap(BaseProcess, "run", hooks.around(process_run))
+    processes.watch(BaseProcess)
 
 
 def forking():
     """In the parent of any os.fork()."""
     try:
         heap.before_fork()
+        process = processes.being_forked(sys._getframe(1))
+        if process is not None:
+            processes.before_fork(process)
     except Exception as e:
         if guard.theirs(e):
             raise
@@ -49,6 +54,7 @@ def forked():
         _state["fork"], _state["tasks"] = None, 0
         if not under_multiprocessing():  # those say what they are when they run
             _state["fork"] = slots.Child()
+        processes.after_fork(sys._getframe(1))
     except Exception as e:
         if guard.theirs(e):
             raise
@@ -90,6 +96,7 @@ def process_run(original, self, *args, **kwargs):
     finally:
         try:
             if child is not None:
+                processes.ends()
                 child.end()
                 if orderly:
                     children.ended()

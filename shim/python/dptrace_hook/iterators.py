@@ -4,8 +4,8 @@ import struct
 import sys
 import weakref
 
-from . import (anew, attributes, discover, extents, failures, fetches, guard, heap, identity, layouts, modes, pickles, ring, shuffles, slots,
-               steps, training, worker_exits)
+from . import (anew, attributes, discover, extents, failures, fetches, guard, heap, identity, layouts, modes, pickles, processes, ring,
+               shuffles, slots, steps, training, worker_exits)
 from .ring import mono
 
 _PUT, _NEXT = layouts.packed(layouts.PUT_FIELDS), layouts.packed(layouts.NEXT_FIELDS)
@@ -213,6 +213,8 @@ def delivered(iterator, batch, worker, t0, arrived, did, data):
     d = iterator.__dict__
     notes = d["_dptrace_notes"]
     notes["delivered"] += 1
+    if processes.here["child"] is not None:
+        processes.here["child"].took()
     rows = training.rows(data)
     ring.put(ring.NEXT, _NEXT.pack(*d["_dptrace_at"], batch & 0xFFFFFFFF, worker, 1 + 256 * steps.is_grad_enabled() + did, t0, arrived,
                                    steps.taken, steps.last, training.ran, steps.grads_from, steps.grads_to, training.restarts, rows))

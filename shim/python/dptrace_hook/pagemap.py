@@ -53,9 +53,10 @@ class Extents:
         if worker.passes >= 0:
             self.write(worker.passes, worker, "end")
 
-    def write(self, number, worker, when):
+    def write(self, number, worker, when, only=None):
+        """only: extents that there are rows of."""
         try:
-            self.rows(number, worker, when)
+            self.rows(number, worker, when, only)
         except Exception as e:
             worker.extents = None
             # as in some sandboxes: no error of ours
@@ -63,7 +64,7 @@ class Extents:
             if not unreadable and guard.theirs(e):
                 raise
 
-    def rows(self, number, worker, when):
+    def rows(self, number, worker, when, only):
         t0 = mono()
         self.looked = worker.fetches
         found = self.read()
@@ -71,6 +72,8 @@ class Extents:
         self.spent += self.last
         ring.ring.hook_ns += self.last
         for extent, (present, private) in zip([0] + self.numbers, found):
+            if only is not None and extent not in only:
+                continue
             ring.put_json(ring.PRIVATE, {"pass": number, "worker": worker.number, "fetch": worker.fetches, "when": when, "extent": extent,
                                          "parent": self.parent, "present": present, "private": private, "dur_ns": self.last}, t0)
 

@@ -352,3 +352,269 @@ class Pickled(HookTest):
                         print(type(e).__name__, str(e)[:40])
             """
         self.assertIn("Can't pickle local object", self.run_both(program))
+
+
+# Processes that a program forks itself. kept() is what the parent is still seen to hold, of which processes.
+FORKING = """
+import multiprocessing
+import torch.multiprocessing
+N = 5000
+def texts(n=N, of="data"):
+    return ["/%s/%09d.jpg" % (of, i) for i in range(n)]
+class Data(Dataset):
+    def __init__(self, records):
+        self.records = records
+    def __len__(self):
+        return 64
+    def __getitem__(self, i):
+        return sum(map(len, self.records[i::64]))
+fork = multiprocessing.get_context("fork")
+def use(*given, **named):
+    pass
+def run(process):
+    process.start()
+    process.join()
+"""
+
+
+@unittest.skipUnless(readable(), "/proc/self/pagemap cannot be read")
+class Forked(HookTest):
+    def record(self, text, **options):
+        for module in ("extents", "addresses"):
+            self.change(module, "MAX_NS = 1 << 60")
+        self.change("processes", "_FIRST = 1 << 60")
+        code, out, err = self.run_program(FORKING + "\n".join(line[12:] for line in text.splitlines()), **options)
+        self.assertEqual(code, 0, err)
+        self.assert_no_errors()
+        self.main = self.first_ring()
+        return out
+
+    def first_ring(self):
+        """The ring of the process that is nobody's child."""
+        rings = self.rings()
+        first, = [r for r in rings if r.of("process")[0].ppid not in [other.pid for other in rings]]
+        return first
+
+    def extents(self):
+        return [(e.target, e.path, e.items) for e in self.main.of("extent") if e.loader == 0]
+
+    def looks(self):
+        """{pid: [(when, fetch, extent, present, private)]} of processes that are no workers."""
+        found = {}
+        for ring in self.rings():
+            for p in ring.of("private"):
+                if p.worker == -1 and p.when != "held":
+                    self.assertEqual(p.parent, self.main.pid)
+                    found.setdefault(ring.pid, []).append((p.when, p.fetch, p.extent, p.present, p.private))
+        return found
+
+    def held(self):
+        """The paths of what the parent held as its children ended, in the order of their ends."""
+        paths = {e.extent: e.path for e in self.main.of("extent")}
+        return [paths[p.extent] for p in self.main.of("private") if p.when == "held"]
+
+    def test_what_start_processes_leaves_to_its_processes(self):
+        self.record("""
+            def train(rank, dataset, epochs):
+                for epoch in range(epochs):
+                    for batch in DataLoader(dataset, batch_size=8):
+                        pass
+            def main():
+                dataset = Data(texts(200000))
+                torch.multiprocessing.start_processes(train, args=(dataset, 1), nprocs=2, start_method="fork")
+            if __name__ == "__main__":
+                main()
+            """)
+        self.assertEqual(self.extents(), [("__main__.train", "args[0].records", 200000)])
+        self.assertEqual(self.held(), 2 * ["args[0].records"])
+        self.assertEqual(len(self.looks()), 2)
+        for rows in self.looks().values():
+            rows = [r for r in rows if r[2] != 0]
+            self.assertEqual((rows[0][:2], rows[-1][:2]), (("begin", 0), ("end", 8)))
+            self.assertLess(rows[0][4], 4 << 20, "right after the fork nothing is copied")
+            self.assertGreater(rows[-1][4], 12 << 20)
+
+    def test_what_is_not_read_is_not_copied(self):
+        self.record("""
+            if __name__ == "__main__":
+                records = texts(200000)
+                run(fork.Process(target=use, args=(records,)))
+            """)
+        rows, = self.looks().values()
+        self.assertEqual([r[0] for r in rows if r[2]], ["begin", "end"])
+        self.assertLess(rows[-1][4], 6 << 20)
+        self.assertEqual(self.held(), ["args[0]"])
+
+    def test_looks_come_at_ever_longer_distances(self):
+        self.change("pagemap", "_SHARE = 0\n")
+        self.record("""
+            def train(data):
+                for batch in DataLoader(data, batch_size=4):
+                    pass
+            if __name__ == "__main__":
+                data = Data(texts())
+                run(fork.Process(target=train, args=(data,)))
+            """)
+        rows, = self.looks().values()
+        self.assertEqual([r[:2] for r in rows if r[2] == 0],
+                         [("begin", 0)] + [("window", n) for n in (1, 2, 4, 8, 16)] + [("end", 16)])
+
+    def test_wherever_it_hangs(self):
+        self.record("""
+            import functools
+            TABLE = texts()
+            OTHER = texts(4000)
+            def reads():
+                return len(TABLE)
+            class Trainer:
+                def __init__(self):
+                    self.rows = texts()
+                def fit(self):
+                    pass
+            class Reader(fork.Process):
+                def __init__(self, rows):
+                    super().__init__()
+                    self.rows = rows
+                def run(self):
+                    return len(OTHER)
+            if __name__ == "__main__":
+                trainer, given = Trainer(), texts()
+                run(fork.Process(target=use, args=(1, given), kwargs={"names": texts()}))
+                run(fork.Process(target=reads))
+                run(fork.Process(target=trainer.fit))
+                run(fork.Process(target=functools.partial(use, given)))
+                run(fork.Process(target=lambda: given))
+                run(Reader(given))
+            """)
+        self.assertEqual(self.extents(), [
+            ("__main__.use", "args[1]", 5000), ("__main__.use", "kwargs['names']", 5000),
+            ("__main__.reads", "__main__.TABLE", 5000),
+            ("__main__.Trainer.fit", "self.rows", 5000),
+            ("__main__.use", "use.args[0]", 5000),
+            ("__main__.<lambda>", "__main__.given", 5000),
+            ("__main__.Reader", "self.rows", 5000), ("__main__.Reader", "__main__.OTHER", 4000)])
+        self.assertEqual(self.held(), ["args[1]", "__main__.TABLE", "self.rows", "use.args[0]", "__main__.given", "self.rows", "__main__.OTHER"])
+        self.assertEqual([[r[0] for r in rows if r[2] == 0] for rows in self.looks().values()], 6 * [["begin", "end"]])
+
+    def test_a_parent_that_lets_go_holds_nothing(self):
+        self.record("""
+            import time
+            def shards():
+                started = []
+                for k in range(3):
+                    rows = texts(of="shard%d" % k)  # often where those before the last lay
+                    started.append(fork.Process(target=time.sleep, args=(0.5,), kwargs={"rows": rows}))
+                    started[-1].run = lambda: time.sleep(0.5)
+                    started[-1].start()
+                del rows
+                for process in started:
+                    process.join()
+            def inline():
+                run(fork.Process(target=use, args=(texts(),)))
+            def deletes():
+                rows = texts()
+                process = fork.Process(target=use, args=(rows,))
+                process.start()
+                del rows
+                process.join()
+            def again():
+                rows = texts(of="first")
+                process = fork.Process(target=use, args=(rows,))
+                process.start()
+                del rows
+                rows = texts(of="again")
+                process.join()
+            if __name__ == "__main__":
+                shards()
+                inline()
+                deletes()
+                again()
+            """)
+        self.assertEqual([e[2] for e in self.extents()], 6 * [5000])
+        self.assertEqual(len(self.looks()), 6)
+        self.assertEqual(self.held(), [])
+
+    def test_callers_keep_their_own_dictionaries_of_variables(self):
+        out = self.record("""
+            def main():
+                mine = locals()
+                rows = texts()
+                process = fork.Process(target=use, args=(rows,))
+                run(process)
+                print(sorted(mine), process.exitcode)
+            if __name__ == "__main__":
+                main()
+                print("texts" in globals())
+            """)
+        self.assertEqual(out.split("\n")[:2], ["[] 0", "True"])
+
+    def test_processes_that_inherit_nothing(self):
+        self.record("""
+            import concurrent.futures
+            def length(i):
+                return len(TABLE)
+            TABLE = []
+            if __name__ == "__main__":
+                TABLE = texts()
+                run(multiprocessing.get_context("spawn").Process(target=use, args=(texts(),)))
+                with fork.Pool(1) as pool:
+                    pool.map(length, [1])
+                with concurrent.futures.ProcessPoolExecutor(1, mp_context=fork) as pool:
+                    list(pool.map(length, [1]))
+                for batch in DataLoader(Data(texts()), num_workers=1, multiprocessing_context="fork"):
+                    pass
+                run(fork.Process(target=use, args=(np.arange(10**6), list(range(100)))))
+            """)
+        self.assertEqual(self.extents(), [])
+        self.assertEqual(self.looks(), {})
+        self.assertEqual(self.held(), [])
+
+    def test_one_that_is_killed_has_looked_before(self):
+        self.record("""
+            def ends(rows):
+                os._exit(0)
+            if __name__ == "__main__":
+                rows = texts()
+                run(fork.Process(target=ends, args=(rows,)))
+            """)
+        rows, = self.looks().values()
+        self.assertEqual([r[0] for r in rows if r[2]], ["begin"])
+
+    def test_every_part_of_it_may_fail(self):
+        program = FORKING + """
+class Reader(fork.Process):
+    def run(self):
+        print(len(rows), flush=True)
+if __name__ == "__main__":
+    rows = texts()
+    run(fork.Process(target=print, args=(rows[0], rows[1:1])))
+    run(Reader())
+    torch.multiprocessing.start_processes(use, args=(rows,), nprocs=1, start_method="fork")
+    process = fork.Process(target=sys.exit, args=(3,))
+    run(process)
+    print(process.exitcode)
+"""
+        plain = self.run_program(program, hooked=False)
+        self.assertEqual(plain[0], 0, plain[2])
+        self.assertEqual(self.run_program(program), plain)
+        path = os.path.join(self.hook, "dptrace_hook", "processes.py")
+        with open(path) as f:
+            whole = f.read()
+        for name in ("being_forked", "before_fork", "after_fork", "ended", "_held", "Child.look"):
+            self.assertIn("def %s(" % name.split(".")[-1], whole)
+            self.change("processes", "def _planted(*args, **kwargs):\n    raise ValueError('planted')\n\n\n%s = _planted\n" % name)
+            self.assertEqual(self.run_program(program), plain, name)
+            with open(path, "w") as f:
+                f.write(whole)
+
+    def test_many_forks_are_not_all_looked_at(self):
+        self.change("processes", "_SHARE = 1 << 40")
+        code, out, err = self.run_program(FORKING + """
+if __name__ == "__main__":
+    rows = texts()
+    for i in range(12):
+        run(fork.Process(target=use, args=(rows,)))
+""")
+        self.assertEqual(code, 0, err)
+        self.main = self.first_ring()
+        self.assertEqual(len(self.looks()), 8)
