@@ -231,9 +231,11 @@ type RngSlot struct {
 	Kind  string `col:"kind"`  // mt19937 (NumPy, Python and torch), pcg64, pcg64dxsm, philox, sfc64, cv2, sobol (also Halton)
 	Class string `col:"class"` // of the generator object
 	Owner string `col:"owner"` // class of the object (or the module) that holds it
-	Role  string `col:"role"`  // global, dataset, transform, collate, iterator, module, process (found by its type, not from the dataset), order (samplers, shufflers, splits)
-	File  string `col:"file"`  // the line that assigns it, if there is exactly one; else ""
-	Line  int32  `col:"line"`  // in File; 0 unknown
+	// global, dataset, transform, collate, iterator, module, process (found by its type, not from the dataset), order (samplers,
+	// shufflers, splits)
+	Role string `col:"role"`
+	File string `col:"file"` // the line that assigns it, if there is exactly one; else ""
+	Line int32  `col:"line"` // in File; 0 unknown
 }
 
 // RngState is the state of a slot at one moment. Rows are never sampled; an
@@ -352,9 +354,11 @@ type Digest struct {
 	// of each sample what became of it in the batch, its row, where the sample is short and the collate function the
 	// program's own; else empty. 0: it is not to be seen in the batch, else as Kinds
 	RowKinds []byte `col:"row_kinds"`
-	Rows     []byte `col:"rows"`        // BLAKE2b-128 of that row, large arrays by pieces
-	Names    string `col:"names"`       // with the first of a pass: what the parts are called, with commas between; "" they differ, or are not told
-	Counts   []byte `col:"part_counts"` // of each sample how many parts of it have digests of their own: its first 12 leaves, if it has several
+	Rows     []byte `col:"rows"` // BLAKE2b-128 of that row, large arrays by pieces
+	// with the first of a pass: what the parts are called, with commas between; "" they differ, or are not told
+	Names string `col:"names"`
+	// of each sample how many parts of it have digests of their own: its first 12 leaves, if it has several
+	Counts []byte `col:"part_counts"`
 	// of each part 8 bytes of BLAKE2b, but for the lowest 3 bits of the first: +1 of pieces of it; 0 an array or a list of
 	// numbers, 2 an integer, 4 a text, 6 another single value
 	Parts []byte `col:"parts"`

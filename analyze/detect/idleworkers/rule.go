@@ -206,8 +206,8 @@ func (s *shares) spent() (finding.Evidence, bool) {
 		}
 		most.CPU, most.Written = max(most.CPU, f.CPU), max(most.Written, f.Written)
 	}
-	return finding.Evidence{Text: fmt.Sprintf("Until it said in pass %d that it has nothing, an idle worker took %.1f ms of CPU time and wrote %s bytes.",
-		p.Number, float64(most.CPU)/1e6, words.Number(most.Written))}, true
+	return finding.Evidence{Text: fmt.Sprintf("Until it said in pass %d that it has nothing, an idle worker took %.1f ms of CPU time and "+
+		"wrote %s bytes.", p.Number, float64(most.CPU)/1e6, words.Number(most.Written))}, true
 }
 
 func (s *shares) describe(p pass) finding.Evidence {

@@ -76,7 +76,8 @@ func why(l *timeline.Loader, hits []*redraw.Hit) []string {
 		out = append(out, "The workers of each pass are new processes, and after worker_init_fn ("+init+") this generator was in the same state "+
 			"in both passes.")
 	case l.First().StartMethod != "fork" && hits[0].Slot.Role == "module":
-		out = append(out, "The workers of each pass are new processes, and each imports the module that makes this generator, with the same seed.")
+		out = append(out, "The workers of each pass are new processes, and each imports the module that makes this generator, "+
+			"with the same seed.")
 	default:
 		out = append(out, "The workers of each pass are new processes, and each gets a copy of this generator from the main process, "+
 			"where it has not moved.")

@@ -77,7 +77,8 @@ func (f *siblings) report(pairs []*redraw.Pair) finding.Finding {
 		who = "pool process"
 	}
 	a, b := first.First.Worker.Process, first.Second.Worker.Process
-	text := fmt.Sprintf("%s (%s): processes %d and %d drew the same %s outputs. Both were started by process %d, and began with a copy of its state.",
+	text := fmt.Sprintf("%s (%s): processes %d and %d drew the same %s outputs. Both were started by process %d, and began with a copy "+
+		"of its state.",
 		slot.Path, slot.Kind, a.Pid, b.Pid, same, f.of.Pid)
 	var distinct draws.IntervalSet
 	total := int64(0)

@@ -141,7 +141,8 @@ func text(t *samples.Twins) string {
 	case t.Partly && t.Equal == 1:
 		return fmt.Sprintf("%s: %s. The last one of worker %d is the first one of worker %d, bit by bit.", where, read, a.Number, b.Number)
 	case t.Partly && t.Equal < enough:
-		return fmt.Sprintf("%s: %s. The last %d of worker %d are the first ones of worker %d, bit by bit.", where, read, t.Equal, a.Number, b.Number)
+		return fmt.Sprintf("%s: %s. The last %d of worker %d are the first ones of worker %d, bit by bit.",
+			where, read, t.Equal, a.Number, b.Number)
 	case t.Partly:
 		return fmt.Sprintf("%s: %s. %d in a row are equal %s: from position %d of worker %d, and %d of worker %d.", where, read, t.Equal, what,
 			t.First, a.Number, t.FirstOfB, b.Number)

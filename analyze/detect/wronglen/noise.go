@@ -50,7 +50,8 @@ func (w *wrap) parts(l *timeline.Loader, contents *values.Contents) {
 		if len(sequence) < len(list) || size < enough || len(list) >= rounds*size || !speaks(sequence, size) || len(list)-size <= w.pairs {
 			continue
 		}
-		w.size, w.pairs, w.part, w.shown = int64(size), len(list)-size, []string{"number or list", "number", "text", "value"}[sequence[0].Type()>>1], nil
+		kind := []string{"number or list", "number", "text", "value"}[sequence[0].Type()>>1]
+		w.size, w.pairs, w.part, w.shown = int64(size), len(list)-size, kind, nil
 		for k := range min(w.pairs, 4) {
 			w.shown = append(w.shown, [2]*given{{Sample: list[k]}, {Sample: list[k+size]}})
 		}

@@ -79,5 +79,6 @@ func (k *compared) without(iterable bool) detect.Verdict {
 	case k.wrap.why != "":
 		return detect.CannotTell(k.wrap.why)
 	}
-	return detect.Clean(fmt.Sprintf("no sample was missing, and the %s samples, which are the same in each pass, do not begin again", words.Number(k.wrap.most)))
+	return detect.Clean(fmt.Sprintf("no sample was missing, and the %s samples, which are the same in each pass, do not begin again",
+		words.Number(k.wrap.most)))
 }

@@ -156,12 +156,8 @@ var (
 // judge says what the pairs of samples mean.
 func (w *wrap) judge() {
 	switch times := w.least / max(w.size, 1); {
-	case w.pairs == 0 && w.most < 0:
-		w.why = "the length of the dataset is not in the trace"
-	case w.pairs == 0 && int64(w.again) < w.most:
-		w.why = fmt.Sprintf("%d of %s samples are known to have the same content in each of several passes: "+
-			"too few to exclude that two indices give the same sample", w.again, words.Number(w.most))
 	case w.pairs == 0:
+		w.alone()
 	case w.most < 0:
 		w.why = fmt.Sprintf("%d pairs of samples are alike, %d apart, but the length of the dataset is not in the trace", w.pairs, w.size)
 	case w.long:
@@ -185,6 +181,17 @@ func (w *wrap) judge() {
 		w.sure = finding.Likely
 	default:
 		w.sure = finding.Proven
+	}
+}
+
+// alone says why it is not known that no two indices give the same sample, where none was seen to.
+func (w *wrap) alone() {
+	switch {
+	case w.most < 0:
+		w.why = "the length of the dataset is not in the trace"
+	case int64(w.again) < w.most:
+		w.why = fmt.Sprintf("%d of %s samples are known to have the same content in each of several passes: "+
+			"too few to exclude that two indices give the same sample", w.again, words.Number(w.most))
 	}
 }
 
@@ -338,7 +345,8 @@ def __len__(self):
 		Facts: w,
 	}
 	if w.holds {
-		f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("A container of %s items hangs on the dataset, and none of %s.", size, length)})
+		f.Evidence = append(f.Evidence, finding.Evidence{
+			Text: fmt.Sprintf("A container of %s items hangs on the dataset, and none of %s.", size, length)})
 	}
 	if w.record != "" {
 		f.Evidence = append(f.Evidence, finding.Evidence{Text: fmt.Sprintf("The length is what dataset.%s says.", w.record)})
@@ -355,8 +363,8 @@ func (w *wrap) evidence() finding.Evidence {
 	}
 	one := w.shown[0]
 	if w.part != "" {
-		e.Text = fmt.Sprintf("%d pairs of samples whose indices differ by %d have the same %s, for example %d and %d; none contradicts, and what "+
-			"else is in a sample is another in each pass.", w.pairs, w.size, w.part, one[0].Index, one[1].Index)
+		e.Text = fmt.Sprintf("%d pairs of samples whose indices differ by %d have the same %s, for example %d and %d; none contradicts, "+
+			"and what else is in a sample is another in each pass.", w.pairs, w.size, w.part, one[0].Index, one[1].Index)
 		return e
 	}
 	e.Text = fmt.Sprintf("%d pairs of samples whose indices differ by a multiple of %d are the same bit for bit, for example %d and %d "+

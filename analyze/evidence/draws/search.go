@@ -37,14 +37,7 @@ func (s *Streams) Unsearched(ranks timeline.Ranks) string {
 }
 
 func (s *Streams) unsearched(l *timeline.Loader) string {
-	mine := map[uint32]bool{l.Process.Proc: true}
-	for _, p := range l.Passes {
-		for _, w := range p.Workers {
-			if w.Process != nil && w.Process.Part == l.Process.Part {
-				mine[w.Process.Proc] = true
-			}
-		}
-	}
+	mine := processesOf(l)
 	walk, process, whole := "", "", false
 	for _, x := range s.searches[l.Process.Part] {
 		at := x.path
@@ -70,6 +63,19 @@ func (s *Streams) unsearched(l *timeline.Loader) string {
 		return walk
 	}
 	return ""
+}
+
+// processesOf a loader are its own and those of its workers, by number.
+func processesOf(l *timeline.Loader) map[uint32]bool {
+	all := map[uint32]bool{l.Process.Proc: true}
+	for _, p := range l.Passes {
+		for _, w := range p.Workers {
+			if w.Process != nil && w.Process.Part == l.Process.Part {
+				all[w.Process.Proc] = true
+			}
+		}
+	}
+	return all
 }
 
 func loads(l *timeline.Loader, object uint32) bool {
