@@ -113,7 +113,7 @@ func (c *Case) excuse(f *finding.Finding) {
 	if len(open) > 0 {
 		f.Certainty = min(f.Certainty, finding.Likely)
 	}
-	if len(c.rule.Excuses) > 0 {
+	if len(c.rule.Excuses) > 0 && f.NotABugIf == "" { // a note of another kind says its own
 		f.NotABugIf = strings.Join(open, " Or ")
 	}
 	if f.Certainty == finding.Proven {

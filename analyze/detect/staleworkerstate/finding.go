@@ -39,9 +39,8 @@ func (v *compared) finding() finding.Finding {
 		Evidence:  slices.Concat([]finding.Evidence{s.evidence()}, v.others(), s.repeats(), []finding.Evidence{reads}),
 		Cost: fmt.Sprintf("%s in %s %s with %s %s", words.Count(delivered, "batch"), words.Count(len(s.passes), "pass"), made,
 			s.Path, s.was()),
-		Fix:       s.fix(),
-		NotABugIf: s.Path + " means nothing to the samples that the workers make.",
-		Facts:     s,
+		Fix:   s.fix(),
+		Facts: s,
 	}
 }
 

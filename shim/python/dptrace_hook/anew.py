@@ -25,9 +25,10 @@ def constructors():
 
 class Anew(reads.Reads):
     def __init__(self, dataset, collate):
-        self.constructors, self.seeds = constructors(), {}
+        self.constructors, self.generators = constructors(), []  # [what makes it and of which seed, whether it is kept]
         self.once, self.within = set(), 0  # functions that are called once, what they give is kept; how many of them run
         reads.Reads.__init__(self, dataset, collate)
+        self.seeds = {name for name, kept in self.generators if not kept}
 
     def bound(self, k, found, obj, name, cls=None):
         f = reads.function_of(found)[0]
@@ -45,16 +46,14 @@ class Anew(reads.Reads):
         return reads.Reads.of_atom(self, atom, name)
 
     def call_atom(self, atom, args, more):
-        if atom[0] == "constructor":
-            self.seed(atom[1], args)
-        return reads.Reads.call_atom(self, atom, args, more)
+        made = self.seeded(atom[1], args) if atom[0] == "constructor" else None
+        return made or reads.Reads.call_atom(self, atom, args, more)
 
     def call_object(self, f, args, more):
         if type(f) is functools._lru_cache_wrapper:
             self.once.add(id(f.__wrapped__))
-        if id(f) in self.constructors:
-            self.seed(self.constructors[id(f)], args)
-        return reads.Reads.call_object(self, f, args, more)
+        made = self.seeded(self.constructors[id(f)], args) if id(f) in self.constructors else None
+        return made or reads.Reads.call_object(self, f, args, more)
 
     def run(self, f, args, more):
         kept = id(f) in self.once
@@ -63,10 +62,19 @@ class Anew(reads.Reads):
         self.within -= kept
         return result
 
-    def seed(self, name, args):
+    def seeded(self, name, args):
+        """The generator that is made, if its seed is known and nobody keeps what is made here anyway."""
         seed = self.constant(args[0]) if args and not self.within else ()
-        if seed and type(seed[0]) is int:
-            self.seeds["%s(%d)" % (name, seed[0])] = True
+        if not seed or type(seed[0]) is not int:
+            return None
+        self.generators.append(["%s(%d)" % (name, seed[0]), False])
+        return Value((("generator", self.generators[-1]),), True)
+
+    def keep(self, value):
+        """As where it is made when it is first needed."""
+        for atom in value.atoms:
+            if atom[0] == "generator":
+                atom[1][1] = True
 
 
 def look_for(loader, at):

@@ -203,13 +203,18 @@ class Machine:
 
     def store_global(self, i):
         self.reads.stored.add((id(self.namespace), i.argval))
-        self.reads.use(self.pop())
+        value = self.pop()
+        self.reads.keep(value)
+        self.reads.use(value)
 
     def store_item(self, i):
         index, container, value = self.pop(), self.pop(), self.pop()
         for each in (index, container, value):
             self.reads.use(each)
-        self.reads.stored_whole.update([id(a[1]) for a in container.atoms if a[0] == "object"])
+        held = [id(a[1]) for a in container.atoms if a[0] == "object"]
+        self.reads.stored_whole.update(held)
+        if held:
+            self.reads.keep(value)
 
     def store_load(self, i):
         self.store(i.argval[0], self.pop())
@@ -258,6 +263,8 @@ class Machine:
         obj, value = self.pop(), self.pop()
         own = {(id(a[1]), i.argval) for a in obj.atoms if a[0] == "object"}
         self.reads.stored |= own
+        if own:
+            self.reads.keep(value)
         if not obj.exact:
             self.reads.stored_names.add(i.argval)  # self.served += 1 is for itself alone
         self.reads.used |= value.read - own

@@ -403,6 +403,7 @@ class Reads:
         if f is setattr and len(args) > 2:
             name = args[1].atoms[0][1] if args[1].exact and len(args[1].atoms) == 1 and args[1].atoms[0][0] == "object" else None
             self.stored_whole.update([id(a[1]) for a in args[0].atoms if a[0] == "object"])
+            self.keep(args[2])
             if not args[0].exact and type(name) is str:
                 self.stored_names.add(name)
             self.use(args[2])
@@ -434,6 +435,7 @@ class Reads:
         """A method of a builtin container."""
         if name in _WRITES:
             self.stored_whole.add(id(obj))
+            self.keep(union(args) if args else NOTHING)
         self.use(union(args) if args else NOTHING)
         if issubclass(type(obj), dict) and name in ("get", "pop", "setdefault") and args:
             return union([self.item(_object(obj), args[0])] + args[1:])
@@ -444,6 +446,9 @@ class Reads:
             return Value((("items", items),), True)
         self.escape(args, more)
         return self.elements(_object(obj)) if name in ("pop", "__getitem__") else NOTHING
+
+    def keep(self, value):
+        """It is put into an object that outlives the fetch."""
 
     def vaguely(self, value):
         for atom in value.atoms:

@@ -161,6 +161,7 @@ import random
 import numpy as np
 from dptrace_hook import anew
 SEED = 5
+LATE = types.SimpleNamespace(rng=None)
 def noise():
     return np.random.default_rng(SEED)
 @functools.lru_cache(maxsize=None)
@@ -174,14 +175,23 @@ class Kept(Bare):
     def stream(self):
         return noise()
     def __getitem__(self, i):
+        if LATE.rng is None:
+            LATE.rng = np.random.default_rng(8)
+        if "a" not in self.cfg:
+            self.cfg["a"] = random.Random(10)
+        if not hasattr(self, "late"):
+            self.late = random.Random(11)
+        self.steps.append(random.Random(12))
         return kept().random() + self.rng.random() + self.stream().random() + np.random.default_rng(i).random()
 class Anew(Bare):
     def __getitem__(self, i):
-        return noise().random() + random.Random(9).random() + kept().random()
+        local = types.SimpleNamespace(rng=random.Random(9))
+        local.rng = random.Random(13)
+        return noise().random() + random.Random(9).random() + kept().random() + local.rng.random()
 for data in Kept(), Anew():
     print(sorted(anew.Anew(data, torch.utils.data.dataloader.default_collate).seeds))
 """)
-        self.assertEqual((code, out), (0, "[]\n['Random(9)', 'default_rng(5)']\n"), err)
+        self.assertEqual((code, out), (0, "[]\n['Random(13)', 'Random(9)', 'default_rng(5)']\n"), err)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@ import os
 import sys
 import unittest
 
-from harness import PYTHON, HookTest, layouts
+from harness import OLD, PYTHON, HookTest, layouts
 
 sys.path.insert(0, PYTHON)
 
@@ -223,6 +223,7 @@ class Training(HookTest):
     print(vars(copy.copy(torch.set_grad_enabled(True))))
             """)
 
+    @unittest.skipIf(OLD, "torch 1.8's autograd does not run in a child of a process in which it ran")
     def test_forked(self):
         """A child counts for itself."""
         self.run_program(LOOP + """
