@@ -18,6 +18,7 @@ from torch.utils.data import DataLoader, Dataset
 fork = multiprocessing.get_context("fork")
 N = 320_000
 TABLE = []
+BOTH = fork.Barrier(2)  # so that both are there at one time, with what they have copied
 
 
 def records(of, n=N):
@@ -46,6 +47,7 @@ def read(index, dataset):
     for batch in DataLoader(dataset, batch_size=100):
         total += float(batch.sum())
     print("%.0f" % total, flush=True)
+    BOTH.wait()
 
 
 def add(rows):
@@ -59,6 +61,7 @@ def nothing(rows):
 class Adder(fork.Process):
     def run(self):
         add(TABLE)
+        BOTH.wait()
 
 
 def finish(processes):

@@ -141,7 +141,7 @@ func (p processes) reach() []finding.Evidence {
 	}
 	text := fmt.Sprintf("It ends when each has its own copy: at most %s are there to be copied by one process.", words.Bytes(most))
 	if p.All > len(p.Workers) {
-		text += fmt.Sprintf(" %s were forked for this one after the other; told is of those that lived at one time.",
+		text += fmt.Sprintf(" %s were forked for this; the numbers are those of the ones that lived at the same time.",
 			words.Count(p.All, "process"))
 	}
 	return []finding.Evidence{{Text: text}}

@@ -51,7 +51,7 @@ var forkCases = []struct {
 		"likely found", []string{"have 123 MB of"}},
 
 	{"one after the other", forks(1*gib, Fork{Target: "__main__.train", Held: []Held{given}, OneByOne: true, Processes: 9, Copied: 15000}),
-		"likely found", []string{"1 process forked to run train has 61.4 MB of args[0].rows to itself", "9 processes were forked for this one after the other"}},
+		"likely found", []string{"1 process forked to run train has 61.4 MB of args[0].rows to itself", "9 processes were forked for this; the numbers are"}},
 
 	// What is silent.
 	{"one after the other, each below 5 %", forks(1*gib, Fork{Target: "__main__.train", Held: []Held{given}, OneByOne: true, Processes: 9, Copied: 6000}), "note found", nil},

@@ -198,6 +198,8 @@ def _held(inherited, frame):
         walk.keep.append(items)
         for name, value in items:
             walk.add(value, name, "dataset", None)
+        if not discover.library(frame.f_globals.get("__name__")):
+            walk.code_names(frame.f_code, frame.f_globals)
         frame = frame.f_back
     target = inherited.target() if inherited.target is not None else None
     walk.add(target, "target", "dataset", None)

@@ -534,6 +534,18 @@ class Forked(HookTest):
         self.assertEqual(len(self.looks()), 6)
         self.assertEqual(self.held(), [])
 
+    def test_a_parent_that_waits_in_another_thread(self):
+        self.record("""
+            def wait():
+                run(fork.Process(target=use, args=(TABLE,)))
+            if __name__ == "__main__":
+                TABLE = texts()
+                thread = threading.Thread(target=wait)
+                thread.start()
+                thread.join()
+            """)
+        self.assertEqual(self.held(), ["args[0]"])
+
     def test_callers_keep_their_own_dictionaries_of_variables(self):
         out = self.record("""
             def main():
