@@ -18,9 +18,9 @@ func TestMain(m *testing.M) { probetest.Main(m) }
 // opened is the last row of each file and process, as "proc name count".
 func opened(t *testing.T, run *traces.Run, folder string) (got []string) {
 	last := map[string]uint64{}
-	first := map[uint32]int{} // processes in the order of their numbers
+	first := map[uint32]int{} // processes in the order of what they opened first: their numbers may be given later, in any order
 	rows := probetest.Rows[traces.Opened](t, run)
-	slices.SortStableFunc(rows, func(a, b traces.Opened) int { return cmp.Compare(a.Proc, b.Proc) })
+	slices.SortStableFunc(rows, func(a, b traces.Opened) int { return cmp.Compare(a.TsNS, b.TsNS) })
 	for _, o := range rows {
 		if o.Source != "kernel" || o.Path == "" {
 			continue
