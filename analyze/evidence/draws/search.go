@@ -46,6 +46,8 @@ func (s *Streams) unsearched(l *timeline.Loader) string {
 		}
 		switch {
 		case !mine[x.proc] || x.loader != 0 && !loads(l, x.loader):
+		case x.way == "code" && x.why == "anew" && l.Iterable():
+			return x.path + ": made anew, from one seed, by the code of the stream: nobody sees its numbers drawn"
 		case x.way == "code" && x.why == "anew":
 			return x.path + ": made anew in each call, from one seed: each sample gets the same numbers, and nobody sees them drawn"
 		case x.why == "unreadable":
