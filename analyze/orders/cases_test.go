@@ -2,7 +2,6 @@ package orders_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/dptrace/dptrace/analyze"
@@ -160,16 +159,7 @@ func TestCases(t *testing.T) {
 					t.Errorf("%s: %s, want %s", rule.ID, verdict, c.want[i])
 				}
 			}
-			all := strings.Join(text, "\n")
-			for _, words := range c.says {
-				want, not := strings.CutPrefix(words, "not:")
-				if not == strings.Contains(all, want) {
-					t.Errorf("says %q: %v", want, not)
-				}
-			}
-			if t.Failed() || testing.Verbose() {
-				t.Log(all)
-			}
+			Says(t, text, c.says)
 		})
 	}
 }

@@ -29,10 +29,11 @@ func (w *watcher) identify(p *process, st procfs.Stat, now time.Time) {
 		p.judged, p.judgements, p.nextJudge = false, 0, now
 		w.introduce(p, st)
 	} else if p.nameless {
-		p.nameless = false
 		row := w.row(p, st)
 		row.Cmdline = procfs.Join(procfs.Cmdline(p.pid), maxCmdline)
-		w.Rows.Append(row)
+		if p.nameless = row.Cmdline == ""; !p.nameless {
+			w.Rows.Append(row)
+		}
 	}
 	if p.judged || now.Before(p.nextJudge) {
 		return
@@ -149,7 +150,7 @@ func (w *watcher) obstacle(p *process) string {
 		env = []string{}
 	}
 	why := probe.Obstacle(procfs.Cmdline(p.pid), env, w.Hook)
-	if procfs.Link(p.pid, "exe") != p.exe { // it has become another program, whose environment this was
+	if why != "" && procfs.Link(p.pid, "exe") != p.exe { // it has become another program, whose environment this was
 		return ""
 	}
 	return why

@@ -41,6 +41,13 @@ func Verdict(t *testing.T, findings []finding.Finding, checks []finding.Check, r
 	if verdict != want {
 		t.Errorf("%s, want %s", verdict, want)
 	}
+	Says(t, text, says)
+}
+
+// Says compares what was said with words that must be in it, and those behind
+// "not:" that must not.
+func Says(t *testing.T, text, says []string) {
+	t.Helper()
 	all := strings.Join(text, "\n")
 	for _, words := range says {
 		plain, not := strings.CutPrefix(words, "not:")

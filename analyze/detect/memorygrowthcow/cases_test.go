@@ -181,16 +181,7 @@ func TestCases(t *testing.T) {
 			if got := strings.Join(verdict, " "); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
 			}
-			all := strings.Join(text, "\n")
-			for _, words := range c.says {
-				want, not := strings.CutPrefix(words, "not:")
-				if not == strings.Contains(all, want) {
-					t.Errorf("says %q: %v", want, not)
-				}
-			}
-			if t.Failed() || testing.Verbose() {
-				t.Log(all)
-			}
+			Says(t, text, c.says)
 		})
 	}
 }

@@ -64,7 +64,7 @@ def under_multiprocessing():
     """Reports whether a multiprocessing.Process is being forked."""
     frame = sys._getframe(1)
     while frame is not None:
-        if frame.f_code.co_name == "_launch" and frame.f_code.co_filename.endswith("popen_fork.py"):
+        if processes.launches(frame):
             return True
         frame = frame.f_back
     return False
@@ -75,7 +75,7 @@ def process_run(original, self, *args, **kwargs):
     child = None
     try:
         target = getattr(self.__dict__.get("_target"), "__name__", "")
-        if target not in ("_worker_loop", "worker", "_process_worker"):
+        if target not in processes.LIBRARYS_OWN:
             ring.ring.kind = "fork"
             child = slots.Child()
     except Exception as e:

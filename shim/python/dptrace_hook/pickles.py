@@ -9,7 +9,8 @@ from .ring import mono
 
 
 class Starting(_local):
-    # id of a worker's Process -> (bytes, ns without those in which it waited for a processor, ns of CPU time), while this thread starts the workers of a loader
+    # id of a worker's Process -> (bytes, ns without those in which it waited for a processor, ns of CPU time), while this thread
+    # starts the workers of a loader
     found = None
 
 

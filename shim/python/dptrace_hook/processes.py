@@ -16,7 +16,7 @@ _FIRST = 8  # so many forks are looked at whatever it takes
 _MAX_FRAMES = 64
 _OPTIMIZED = 1  # inspect.CO_OPTIMIZED: the frame of a function
 _SNAPSHOTS = {"locals", "vars", "dir", "eval", "exec", "f_locals"}  # with these a function may keep the dictionary that f_locals is up to 3.12
-_LIBRARYS_OWN = ("_worker_loop", "worker", "_process_worker")  # what children of a DataLoader, a Pool and an Executor run
+LIBRARYS_OWN = ("_worker_loop", "worker", "_process_worker")  # what children of a DataLoader, a Pool and an Executor run
 _BASE = {"_identity", "_config", "_parent_pid", "_parent_name", "_popen", "_closed", "_target", "_args", "_kwargs", "_name", "_dptrace"}
 
 _state = {"forks": 0, "spent": 0, "since": mono()}
@@ -49,18 +49,21 @@ def watch(base):
     children.after_end = ended
 
 
+def launches(frame):
+    """Reports whether this is where multiprocessing forks a Process."""
+    code = frame.f_code
+    return code.co_name == "_launch" and code.co_filename.endswith("popen_fork.py")
+
+
 def being_forked(frame):
     """The multiprocessing.Process that a caller of os.fork() makes; None: it makes another kind of process."""
-    code = frame.f_code
-    if code.co_name != "_launch" or not code.co_filename.endswith("popen_fork.py"):
-        return None
-    return discover.locals_of(frame).get("process_obj")
+    return discover.locals_of(frame).get("process_obj") if launches(frame) else None
 
 
 def before_fork(process):
     """In the parent: leaves what the process inherits in it."""
     target = process.__dict__.get("_target")
-    if guard.off or ring.ring.kind == "worker" or _name(target) in _LIBRARYS_OWN:
+    if guard.off or ring.ring.kind == "worker" or _name(target) in LIBRARYS_OWN:
         return
     t0, s = mono(), _state
     s["forks"] += 1
