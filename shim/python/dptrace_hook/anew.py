@@ -70,11 +70,16 @@ class Anew(reads.Reads):
         self.generators.append(["%s(%d)" % (name, seed[0]), False])
         return Value((("generator", self.generators[-1]),), True)
 
-    def keep(self, value):
-        """As where it is made when it is first needed."""
-        for atom in value.atoms:
-            if atom[0] == "generator":
-                atom[1][1] = True
+    def follow(self, dataset, collate, worker_init):
+        self.generators = []
+        reads.Reads.follow(self, dataset, collate, worker_init)
+
+    def keep(self, value, first=False):
+        """As where it is made when it is first needed. What is put there in each call is made anew all the same."""
+        made = [atom[1] for atom in value.atoms if atom[0] == "generator"]
+        if made and (first or self.machine.skipped()):
+            for each in made:
+                each[1] = True
 
 
 def look_for(loader, at):

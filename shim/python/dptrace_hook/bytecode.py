@@ -65,6 +65,7 @@ class Machine:
         self.reads, self.code, self.namespace, self.outer = reads, code, namespace, outer
         self.stack, self.variables, self.results, self.keywords = [], {}, [], ()
         self.cells, self.scope, self.boxes = {}, Scope(self), {}
+        self.caller, self.instructions, self.at, self.branches = reads.machine, (), None, {}
         if type(outer) is types.FunctionType:
             for cell, name in zip(outer.__closure__ or (), code.co_freevars):
                 self.cells[name] = cell
@@ -96,7 +97,13 @@ class Machine:
                 at += 1
 
     def run(self):
-        instructions = list(dis.get_instructions(self.code))
+        self.instructions = instructions = list(dis.get_instructions(self.code))
+        self.reads.machine = self
+        result = self.result(instructions)
+        self.reads.machine = self.caller
+        return result
+
+    def result(self, instructions):
         for _ in range(2):  # a loop's end assigns what its begin reads
             self.reads.instructions -= len(instructions)
             if self.reads.instructions < 0:
@@ -125,6 +132,7 @@ class Machine:
             elif i.offset in waiting:
                 self.stack = _merged(self.stack, waiting.pop(i.offset))
             taken, dead = self.decided(i), False
+            self.at, self.branches[i.offset] = i.offset, taken
             if i.opname in _HANDLERS:
                 waiting.setdefault(i.argval, [])
             elif i.opcode in _JUMPS and i.argval > i.offset and taken is not False:
@@ -142,6 +150,29 @@ class Machine:
             return None
         self.reads.use(self.pop())
         return truth is (i.opname.endswith("_TRUE") or i.opname.endswith("_NONE") and not i.opname.endswith("NOT_NONE"))
+
+    def skipped(self):
+        """Reports whether a call may end without the instruction that runs: as where something is made when it is first needed."""
+        return self.ends_without(self.at) or self.caller is not None and self.caller.skipped()
+
+    def ends_without(self, at):
+        """Along the ways that no exception takes. A loop with `at` in it runs at least once."""
+        number = {i.offset: k for k, i in enumerate(self.instructions)}
+        todo, seen = [(0, False)], set()
+        while todo:
+            k, again = todo.pop()
+            i = self.instructions[k]
+            if (k, again) in seen or i.offset == at:
+                continue
+            seen.add((k, again))
+            if i.opname in ("RETURN_VALUE", "RETURN_CONST"):
+                return True
+            taken, first = self.branches.get(i.offset), i.opname == "FOR_ITER" and i.offset < at < i.argval and not again
+            if i.opcode in _JUMPS and i.opname not in _HANDLERS and taken is not False and not first:
+                todo.append((number[i.argval], i.argval < i.offset))
+            if taken is not True and i.opname not in _END and k + 1 < len(self.instructions):
+                todo.append((k + 1, False))
+        return False
 
     def moved(self, i):
         """The stack after a jump."""

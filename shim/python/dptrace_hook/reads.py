@@ -77,7 +77,7 @@ class Reads:
         self.held, self.own = {}, {}  # (id of the holder, name) -> (the holder, its value); id of a dictionary -> of its instance
         self.changing, self.dataset = set(changing), dataset
         self.stored, self.stored_whole, self.stored_names = set(), set(), set()  # by the code itself
-        self.instructions = bytecode.MAX_INSTRUCTIONS
+        self.instructions, self.machine = bytecode.MAX_INSTRUCTIONS, None
         for _ in range(4):
             self.decided = set()
             self.follow(dataset, collate, worker_init)
@@ -435,7 +435,7 @@ class Reads:
         """A method of a builtin container."""
         if name in _WRITES:
             self.stored_whole.add(id(obj))
-            self.keep(union(args) if args else NOTHING)
+            self.keep(union(args) if args else NOTHING, name == "setdefault")
         self.use(union(args) if args else NOTHING)
         if issubclass(type(obj), dict) and name in ("get", "pop", "setdefault") and args:
             return union([self.item(_object(obj), args[0])] + args[1:])
@@ -447,8 +447,8 @@ class Reads:
         self.escape(args, more)
         return self.elements(_object(obj)) if name in ("pop", "__getitem__") else NOTHING
 
-    def keep(self, value):
-        """It is put into an object that outlives the fetch."""
+    def keep(self, value, first=False):
+        """It is put into an object that outlives the fetch; first: unless there is something already."""
 
     def vaguely(self, value):
         for atom in value.atoms:

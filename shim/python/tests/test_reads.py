@@ -181,17 +181,46 @@ class Kept(Bare):
             self.cfg["a"] = random.Random(10)
         if not hasattr(self, "late"):
             self.late = random.Random(11)
-        self.steps.append(random.Random(12))
+        self.cfg.setdefault("b", random.Random(12))
+        for name in "cd":
+            if name in self.cfg:
+                continue
+            self.cfg[name] = random.Random(14)
+        self.first()
+        try:
+            self.tried
+        except AttributeError:
+            self.tried = random.Random(15)
         return kept().random() + self.rng.random() + self.stream().random() + np.random.default_rng(i).random()
+    def first(self):
+        if self.made is not None:
+            return self.made
+        self.set_made()
+    def set_made(self):
+        self.made = random.Random(16)
 class Anew(Bare):
     def __getitem__(self, i):
+        if i % 2:
+            i = i + 1
+        self.steps.append(random.Random(20))
+        for name in "ab":
+            self.cfg[name] = random.Random(21)
+        try:
+            LATE.rng = random.Random(22)
+        except AttributeError:
+            return 0
+        with torch.no_grad():
+            self.each()
         local = types.SimpleNamespace(rng=random.Random(9))
         local.rng = random.Random(13)
         return noise().random() + random.Random(9).random() + kept().random() + local.rng.random()
+    def each(self):
+        if SEED:
+            self.made = random.Random(23)
 for data in Kept(), Anew():
     print(sorted(anew.Anew(data, torch.utils.data.dataloader.default_collate).seeds))
 """)
-        self.assertEqual((code, out), (0, "[]\n['Random(13)', 'Random(9)', 'default_rng(5)']\n"), err)
+        self.assertEqual((code, out), (0, "[]\n['Random(13)', 'Random(20)', 'Random(21)', 'Random(22)', 'Random(23)', 'Random(9)', 'default_rng(5)']\n"), err)
 
 
 if __name__ == "__main__":
