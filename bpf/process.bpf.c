@@ -19,6 +19,7 @@ const volatile __u32 pidns; /* inode number of that namespace */
 
 __u32 last_id; /* of a process */
 __u64 lost[KINDS]; /* events that found no room, by kind */
+__u64 rung; /* when the recorder was woken last */
 __u64 lost_procs; /* processes that found no room in procs: they and their descendants are not seen */
 
 struct {
@@ -60,8 +61,19 @@ static __always_inline void begin(struct event *e, enum kind kind, __u32 id, str
 	e->start_ns = BPF_CORE_READ(task, group_leader, start_boottime);
 }
 
-/* The recorder looks every tenth of a second; it is woken only when a quarter of the ring is full. */
-#define submit(e) bpf_ringbuf_submit(e, bpf_ringbuf_query(&events, 0) > (1 << 20) ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP)
+/* The recorder sleeps until the first event after BELL_NS without one, and looks again after BELL_NS as long as there are
+   any: no event waits longer, and many do not wake it more often. */
+#define BELL_NS 100000000ull
+
+static __always_inline __u64 wakes(__u64 now)
+{
+	if (now - rung < BELL_NS && bpf_ringbuf_query(&events, 0) < (1 << 20))
+		return BPF_RB_NO_WAKEUP;
+	rung = now;
+	return BPF_RB_FORCE_WAKEUP;
+}
+
+#define submit(event) bpf_ringbuf_submit(event, wakes((event)->e.ts_ns))
 #define miss(kind) __sync_fetch_and_add(&lost[kind], 1)
 
 /* In copy_process, before the child can run: nothing that it does can come earlier. */

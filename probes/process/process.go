@@ -31,6 +31,7 @@ var kernelSide = probe.KernelSide{
 	Load:    loadProcess,
 	Prepare: configure,
 	Ring:    processMapEvents,
+	Pause:   100 * time.Millisecond, // BELL_NS of bpf/process.bpf.c
 	Table:   "process",
 	Drops: []probe.Drop{
 		{Variable: processVarLost, Index: int(processKindKIND_FORK), Table: "process", Reason: ringFull + "forks)"},

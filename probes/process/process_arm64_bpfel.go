@@ -121,6 +121,7 @@ const (
 	processVarLost              = "lost"
 	processVarLostProcs         = "lost_procs"
 	processVarPidns             = "pidns"
+	processVarRung              = "rung"
 	processVarTargetPid         = "target_pid"
 	processVarUnusedExecEvent   = "unused_exec_event"
 	processVarUnusedExitEvent   = "unused_exit_event"
@@ -197,6 +198,7 @@ type processVariableSpecs struct {
 	Lost              *ebpf.VariableSpec `ebpf:"lost"`
 	LostProcs         *ebpf.VariableSpec `ebpf:"lost_procs"`
 	Pidns             *ebpf.VariableSpec `ebpf:"pidns"`
+	Rung              *ebpf.VariableSpec `ebpf:"rung"`
 	TargetPid         *ebpf.VariableSpec `ebpf:"target_pid"`
 	UnusedExecEvent   *ebpf.VariableSpec `ebpf:"unused_exec_event"`
 	UnusedExitEvent   *ebpf.VariableSpec `ebpf:"unused_exit_event"`
@@ -246,6 +248,7 @@ type processVariables struct {
 	Lost              *ebpf.Variable `ebpf:"lost"`
 	LostProcs         *ebpf.Variable `ebpf:"lost_procs"`
 	Pidns             *ebpf.Variable `ebpf:"pidns"`
+	Rung              *ebpf.Variable `ebpf:"rung"`
 	TargetPid         *ebpf.Variable `ebpf:"target_pid"`
 	UnusedExecEvent   *ebpf.Variable `ebpf:"unused_exec_event"`
 	UnusedExitEvent   *ebpf.Variable `ebpf:"unused_exit_event"`
