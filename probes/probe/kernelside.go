@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
 	"golang.org/x/sys/unix"
@@ -73,7 +74,7 @@ func (k *KernelSide) Start(r *Recording) (Watch, error) {
 		}
 		shared[processMap] = r.Descendants
 	}
-	p, err := attach(spec, shared)
+	p, err := attach(spec, shared, r.KernelTypes)
 	if err != nil {
 		return Watch{}, err
 	}
@@ -124,11 +125,11 @@ type Programs struct {
 
 // attach loads what a specification holds, with some maps taken from elsewhere,
 // and attaches each program where its section says.
-func attach(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map) (*Programs, error) {
+func attach(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map, types *btf.Cache) (*Programs, error) {
 	// Before 5.11 maps count against it; where it may not be raised, loading says
 	// so. (The package rlimit of cilium/ebpf calls bpf(2) when it is imported.)
 	_ = unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY})
-	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: shared})
+	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: shared, Cache: types})
 	if err != nil {
 		return nil, fmt.Errorf("load eBPF: %w", err)
 	}

@@ -4,6 +4,7 @@ package probe
 
 import (
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 )
 
 // Tier is what a probe needs of the machine.
@@ -44,6 +45,9 @@ type Recording struct {
 	// RingBytes is the room that each of them takes at most.
 	RingBytes int64
 	Bells     *Bells // what wakes the probe that is being started, or looks; nil: nothing does
+	// KernelTypes is the kernel's BTF, which takes 10 ms and 10 MB to read: once for
+	// all probes, and dropped when they have started.
+	KernelTypes *btf.Cache
 	// Of the kernel tier, set by the probe that follows the processes; nil without it.
 	Descendants *ebpf.Map // map procs of bpf/procs.h, for the other eBPF programs
 	Tree        *Tree

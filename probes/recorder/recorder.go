@@ -12,6 +12,8 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/cilium/ebpf/btf"
+
 	"github.com/dptrace/dptrace/probes/hook"
 	"github.com/dptrace/dptrace/probes/probe"
 	"github.com/dptrace/dptrace/probes/procfs"
@@ -151,7 +153,7 @@ func (r *recording) begin() error {
 	}
 	r.loop = loop
 	shared := &probe.Recording{Rows: r.out, Procs: r.procs, Target: int32(r.target.pid), Bells: loop.Bells,
-		Hook: r.session.hook, Spool: r.session.spool, RingBytes: hook.RingBytes}
+		Hook: r.session.hook, Spool: r.session.spool, RingBytes: hook.RingBytes, KernelTypes: btf.NewCache()}
 	st, err := procfs.ReadStat(shared.Target)
 	if err == nil {
 		r.procs.Of(shared.Target, st.StartTicks) // number 1
@@ -160,6 +162,7 @@ func (r *recording) begin() error {
 		loop.Discard()
 		return err
 	}
+	shared.KernelTypes = nil
 	r.writeBegin()
 	loop.Chores = r.keeper()
 	go loop.Run(func(probe string, err error) {
