@@ -31,18 +31,17 @@ static int room(Sink *s, u64 n)
 /* Nothing in here calls Python: see native.h. */
 static int sink_write(Sink *s, u16 kind, u64 t, const void *a, u64 na, const void *b, u64 nb)
 {
-	u64 need = sizeof(Header) + na + nb, whole, at, skip = 0;
+	u64 need = sizeof(Header) + na + nb, whole = (need + 7) & ~7ul, at, skip = 0;
 	u8 *to;
 
-	if (!s->ring || need > s->capacity)
+	if (!s->ring || whole > s->capacity)
 		return 0;
-	whole = (need + 7) & ~7ul;
 	at = s->head % s->capacity;
 	if (at + whole > s->capacity)
 		skip = s->capacity - at;
 	if (!room(s, skip + whole)) {
 		s->tail = __atomic_load_n(s->tail_word, __ATOMIC_ACQUIRE);
-		if (whole > s->capacity || !room(s, skip + whole))
+		if (!room(s, skip + whole))
 			return 0;
 	}
 	to = s->ring + at;
