@@ -32,9 +32,8 @@ class FailOpen(HookTest):
                   "digests": ("Digests.take", "Budget.fetch"), "sample": ("bind",), "open_files": ("Files.find",)}
         plain = self.run_program(TRAIN, hooked=False)
         self.assertEqual(plain[0], 0, plain[2])
-        everything = os.path.join(self.hook, "dptrace_hook")
         for module, names in broken.items():
-            path = os.path.join(everything, module + ".py")
+            path = self.module(module)
             with open(path) as f:
                 whole = f.read()
             self.change(module, "def _planted(*args, **kwargs):\n    raise ValueError('planted')\n\n\n"
@@ -81,7 +80,7 @@ class FailOpen(HookTest):
     def test_what_is_dropped_is_counted_at_once(self):
         """Also where the ring is busy and the process ends without a word."""
         code, _, err = self.run_program("""
-            from dptrace_hook import ring
+            from dptrace_hook.record import ring
             ring.ring.lock.acquire()
             for n in range(3):
                 ring.put_json(ring.OPTIMIZER, {"optimizer": n})

@@ -18,7 +18,8 @@ import torch.utils.data
 from harness import PYTHON
 
 sys.path.insert(0, PYTHON)
-from dptrace_hook import discover, guard, heap, holders, ring, rng, slots  # noqa: E402
+from dptrace_hook.record import guard, ring  # noqa: E402
+from dptrace_hook.read import discover, heap, holders, rng, slots  # noqa: E402
 
 
 class Plain:
@@ -368,7 +369,7 @@ def cached_of(n):
 
 class Engines(unittest.TestCase):
     def test_state(self):
-        from dptrace_hook import quasi
+        from dptrace_hook.read import quasi
         quasi.watch(sys.modules["torch.quasirandom"])
         make = functools.partial(torch.quasirandom.SobolEngine, 3)
         a, b, c, d = make(scramble=True, seed=1), make(scramble=True, seed=1), make(scramble=True, seed=2), make()
