@@ -17,6 +17,7 @@ char LICENSE[] SEC("license") = "GPL";
 const volatile __u32 target_pid; /* of the helper that will become the target, in the recorder's pid namespace */
 const volatile __u32 pidns; /* inode number of that namespace */
 
+__u32 depth; /* of that namespace: 0 the first one, 1 those within; known with the target */
 __u32 last_id; /* of a process */
 __u64 lost[KINDS]; /* events that found no room, by kind */
 __u64 rung; /* when the recorder was woken last */
@@ -36,19 +37,20 @@ const struct mapping *unused_mapping __attribute__((unused));
 const struct signal_event *unused_signal_event __attribute__((unused));
 const struct oom_event *unused_oom_event __attribute__((unused));
 
+/* What a pid is called in the recorder's namespace, if that is so deep; 0: it is another one of that depth. */
+static __always_inline __u32 number_at(struct pid *pid, __u32 level)
+{
+	void *numbers = (void *)pid + bpf_core_field_offset(struct pid, numbers);
+	struct upid *at = numbers + level * bpf_core_type_size(struct upid);
+	return BPF_CORE_READ(at, ns, ns.inum) == pidns ? BPF_CORE_READ(at, nr) : 0;
+}
+
 /* pid of a task's thread group as the recorder sees it; 0: it does not. A pid has a number in its own namespace and in
    each one above it. */
 static __always_inline __u32 visible_pid(struct task_struct *task)
 {
 	struct pid *pid = BPF_CORE_READ(task, signal, pids[PIDTYPE_TGID]);
-	__u32 level = BPF_CORE_READ(pid, level);
-	void *numbers = (void *)pid + bpf_core_field_offset(struct pid, numbers);
-	for (int i = 0; i <= MAX_PID_NS_LEVEL && i <= level; i++) {
-		struct upid *at = numbers + i * bpf_core_type_size(struct upid);
-		if (BPF_CORE_READ(at, ns, ns.inum) == pidns)
-			return BPF_CORE_READ(at, nr);
-	}
-	return 0;
+	return BPF_CORE_READ(pid, level) >= depth ? number_at(pid, depth) : 0;
 }
 
 static __always_inline void begin(struct event *e, enum kind kind, __u32 id, struct task_struct *task)
@@ -111,7 +113,14 @@ int BPF_PROG(process_fork, struct task_struct *task, __u64 flags)
 /* The target is followed from its exec on: before it was a helper of the recorder. */
 static __always_inline struct proc *adopt(struct task_struct *task)
 {
-	if (last_id || visible_pid(task) != target_pid)
+	if (last_id)
+		return 0;
+	struct pid *pid = BPF_CORE_READ(task, signal, pids[PIDTYPE_TGID]);
+	__u32 level = BPF_CORE_READ(pid, level), number = 0;
+	for (int i = 0; i <= MAX_PID_NS_LEVEL && i <= level && !number; i++)
+		if ((number = number_at(pid, i)))
+			depth = i;
+	if (number != target_pid)
 		return 0;
 	__u32 tgid = BPF_CORE_READ(task, tgid);
 	struct proc target = { .id = __sync_fetch_and_add(&last_id, 1) + 1, .pid = target_pid };

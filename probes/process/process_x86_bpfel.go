@@ -117,6 +117,7 @@ const (
 	processProgProcessExit      = "process_exit"
 	processProgProcessFork      = "process_fork"
 	processProgProcessSignal    = "process_signal"
+	processVarDepth             = "depth"
 	processVarLastId            = "last_id"
 	processVarLost              = "lost"
 	processVarLostProcs         = "lost_procs"
@@ -194,6 +195,7 @@ type processMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type processVariableSpecs struct {
+	Depth             *ebpf.VariableSpec `ebpf:"depth"`
 	LastId            *ebpf.VariableSpec `ebpf:"last_id"`
 	Lost              *ebpf.VariableSpec `ebpf:"lost"`
 	LostProcs         *ebpf.VariableSpec `ebpf:"lost_procs"`
@@ -244,6 +246,7 @@ func (m *processMaps) Close() error {
 //
 // It can be passed to loadProcessObjects or ebpf.CollectionSpec.LoadAndAssign.
 type processVariables struct {
+	Depth             *ebpf.Variable `ebpf:"depth"`
 	LastId            *ebpf.Variable `ebpf:"last_id"`
 	Lost              *ebpf.Variable `ebpf:"lost"`
 	LostProcs         *ebpf.Variable `ebpf:"lost_procs"`

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"unicode"
 
@@ -88,6 +89,7 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 		return 0, err
 	}
 	runtime.GOMAXPROCS(2) // the cores are the training's
+	collect := debug.SetGCPercent(-1) // until the target runs: what starting leaves behind is one collection's work
 
 	out, err := create(o)
 	if err != nil {
@@ -109,6 +111,8 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 	err = r.begin()
 	if err == nil {
 		err = t.release(program)
+		debug.SetGCPercent(collect)
+		go debug.FreeOSMemory() // the kernel's BTF above all
 		if err != nil {
 			r.loop.Ended()
 		}
