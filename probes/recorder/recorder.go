@@ -88,7 +88,7 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	runtime.GOMAXPROCS(2) // the cores are the training's
+	runtime.GOMAXPROCS(2)             // the cores are the training's
 	collect := debug.SetGCPercent(-1) // until the target runs: what starting leaves behind is one collection's work
 
 	out, err := create(o)
