@@ -4,13 +4,12 @@ It is a file on disk, not a socket or a pipe: a store into a mapping neither blo
 survives the death of this process. The file is fully allocated when it is made, so a full disk is an error then and
 never a SIGBUS later. Nothing here waits for the recorder: what finds no room is dropped and counted.
 """
-import mmap
 import os
 import sys
 import time
 
 from ..patch.load import native
-from . import guard, layouts
+from . import guard, layouts, mapping
 from .layouts import (ACT, ATTRIBUTE, DATASET, DIGEST, DIST, ERRORS, EXCEPTION, EXTENT, FETCH, LEFTOVER, LOADER, NEXT, OPENED,  # noqa: F401
                       OPTIMIZER, PAD, PASS, PRIVATE, PROCESS, PUT, SEARCH, SET_EPOCH, SLOT, STATE, WORKER)
 
@@ -59,7 +58,7 @@ class Ring:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             try:
                 os.posix_fallocate(fd, 0, _AFTER + size)
-                self.map = mmap.mmap(fd, _AFTER + size)
+                self.map = mapping.of(fd, _AFTER + size)
             except OSError as e:  # an empty file needs no room: by its name the recorder knows of us nevertheless
                 os.ftruncate(fd, 0)
                 os.rename(path, "%s.%d.none" % (path[:-len(".ring")], e.errno or 0))
@@ -75,10 +74,11 @@ class Ring:
         self.map[:4] = b"DPR1"  # last: the recorder may look at any time
         self.capacity = size
         # Items of a cast memoryview are stored whole, which struct's little-endian formats do byte by byte.
-        self.words = memoryview(self.map)[:_AFTER].cast("Q")
-        self.flags = memoryview(self.map)[_AT["flags"]:_AT["flags"] + 4].cast("I")
+        self.words = self.map[:_AFTER].cast("Q")
+        self.flags = self.map[_AT["flags"]:_AT["flags"] + 4].cast("I")
         self.sink = native.Sink(self.map, size, _AFTER, _HEAD, _TAIL)
         self.packers = {kind: native.Record(self.sink, kind, form) for kind, form in _FORMS.items()}
+        self.lists = {PUT: native.Integers(self.sink, PUT, _FORMS[PUT])}
         self.dead = False
         self.put(PROCESS, _json(_describe(self.kind)))
 
@@ -94,6 +94,17 @@ class Ring:
             self.make()
         if not self.dead and not guard.off and not self.packers[kind](t, *values):
             self.full()
+
+    def integers(self, kind, t, *values):
+        """The same, of values with a list or two of integers behind them. False: they are something else, or too large."""
+        if not self.open:
+            self.make()
+        if self.dead or guard.off:
+            return True
+        done = self.lists[kind](t, *values)
+        if done is False:
+            self.full()
+        return done is not None
 
     def full(self):
         """There was no room: the record is dropped."""
@@ -147,6 +158,10 @@ def put(kind, payload, t=0):
 
 def pack(kind, t, *values):
     ring.pack(kind, t, *values)
+
+
+def integers(kind, t, *values):
+    return ring.integers(kind, t, *values)
 
 
 def put_json(kind, facts, t=0):

@@ -194,6 +194,8 @@ def put_indices(at, batch, worker, index, t0, ns, ids=None):
         index = (index,)
     elif kind is not list and kind is not tuple:
         index = ()
+    if 0 < len(index) <= _PUT_MAX and ids is None and ring.integers(ring.PUT, t0, *at, batch, worker, ns, 0, len(index), index):
+        return
     types = set(map(type, index))
     if types != _INT and not (types and all(t is int or t.__module__ == "numpy" for t in types)):
         keys = kind.__name__ if index is not None else ""
