@@ -18,7 +18,9 @@ _Static_assert(sizeof(void *) == 8 && sizeof(long) == 8, "64 bits");
 #define EXPORT __attribute__((visibility("default")))
 #define OFFSET(type, field) __builtin_offsetof(type, field)
 
-typedef struct _typeobject PyTypeObject;
+typedef struct _typeobject {
+	char opaque;
+} PyTypeObject;
 typedef struct _object {
 	Py_ssize_t ob_refcnt;
 	PyTypeObject *ob_type;
@@ -76,10 +78,7 @@ typedef struct {
 #define Py_TPFLAGS_METHOD_DESCRIPTOR (1u << 17)
 #define Py_TPFLAGS_DEFAULT (1u << 18)
 #define Py_TPFLAGS_LONG_SUBCLASS (1ul << 24)
-#define Py_TPFLAGS_LIST_SUBCLASS (1ul << 25)
-#define Py_TPFLAGS_TUPLE_SUBCLASS (1ul << 26)
 #define Py_TPFLAGS_BYTES_SUBCLASS (1ul << 27)
-#define Py_TPFLAGS_DICT_SUBCLASS (1ul << 29)
 
 typedef struct {
 	int slot;
@@ -156,6 +155,7 @@ PyObject *PyNumber_Index(PyObject *);
 PyObject *PyTuple_New(Py_ssize_t);
 PyObject *PyTuple_GetItem(PyObject *, Py_ssize_t);
 PyObject *PyTuple_GetSlice(PyObject *, Py_ssize_t, Py_ssize_t);
+Py_ssize_t PyTuple_Size(PyObject *);
 int PyTuple_SetItem(PyObject *, Py_ssize_t, PyObject *);
 const char *PyUnicode_AsUTF8AndSize(PyObject *, Py_ssize_t *);
 int PyUnicode_CompareWithASCIIString(PyObject *, const char *);
@@ -183,6 +183,7 @@ void Py_LeaveRecursiveCall(void) WEAK;
 
 extern PyObject _Py_NoneStruct;
 #define Py_None (&_Py_NoneStruct)
+extern PyTypeObject PyDict_Type, PyList_Type, PyLong_Type, PyTuple_Type, PyUnicode_Type;
 extern PyObject *PyExc_Exception, *PyExc_ImportError, *PyExc_IndexError, *PyExc_TypeError, *PyExc_ValueError;
 
 struct timespec {

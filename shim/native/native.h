@@ -14,8 +14,10 @@ extern PyObject *struct_error; /* struct.error */
 int around_ready(PyObject *module);
 int sink_ready(PyObject *module);
 int peeks_ready(PyObject *module);
+int places_ready(PyObject *module);
 PyObject *original_of(PyObject *module, PyObject *f);
 PyObject *make_record(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *make_integers(PyObject *module, PyObject *const *args, Py_ssize_t n);
 
 static inline u64 clock_ns(int which)
 {

@@ -2,7 +2,8 @@
 #include "native.h"
 
 #define PAD 0
-#define FIELDS 32 /* at most, of a record */
+#define FIELDS 31     /* at most, of a record */
+#define INTEGERS 4096 /* at most, of a list in a record */
 
 typedef struct {
 	PyObject ob_base;
@@ -28,37 +29,53 @@ static int room(Sink *s, u64 n)
 	return s->tail > end || end - s->tail <= s->capacity;
 }
 
-/* Nothing in here calls Python: see native.h. */
-static int sink_write(Sink *s, u16 kind, u64 t, const void *a, u64 na, const void *b, u64 nb)
-{
-	u64 need = sizeof(Header) + na + nb, whole = (need + 7) & ~7ul, at, skip = 0;
+/* Between reserve() and commit() nothing calls Python: see native.h. */
+typedef struct {
 	u8 *to;
+	u64 need, whole, skip;
+} Place;
 
-	if (!s->ring || whole > s->capacity)
+/* Finds room for n bytes after a record's head. */
+static int reserve(Sink *s, u64 n, Place *p)
+{
+	u64 at;
+
+	p->need = sizeof(Header) + n;
+	p->whole = (p->need + 7) & ~7ul;
+	if (!s->ring || p->whole > s->capacity)
 		return 0;
 	at = s->head % s->capacity;
-	if (at + whole > s->capacity)
-		skip = s->capacity - at;
-	if (!room(s, skip + whole)) {
+	p->skip = at + p->whole > s->capacity ? s->capacity - at : 0;
+	if (!room(s, p->skip + p->whole)) {
 		s->tail = __atomic_load_n(s->tail_word, __ATOMIC_ACQUIRE);
-		if (!room(s, skip + whole))
+		if (!room(s, p->skip + p->whole))
 			return 0;
 	}
-	to = s->ring + at;
-	if (skip) {
-		*(u64 *)to = (u32)skip | (u64)PAD << 32;
-		s->head += skip;
-		to = s->ring;
-	}
-	*(Header *)to = (Header){(u32)whole, kind, (u16)(whole - need), t ? t : clock_ns(CLOCK_MONOTONIC),
-							 (u32)PyThread_get_thread_ident(), (u32)s->number};
-	to += sizeof(Header);
-	memcpy(to, a, na);
-	if (nb)
-		memcpy(to + na, b, nb);
+	p->to = s->ring + (p->skip ? 0 : at) + sizeof(Header);
+	return 1;
+}
+
+static void commit(Sink *s, const Place *p, u16 kind, u64 t)
+{
+	if (p->skip)
+		*(u64 *)(s->ring + s->head % s->capacity) = (u32)p->skip | (u64)PAD << 32;
+	*(Header *)(p->to - sizeof(Header)) = (Header){(u32)p->whole, kind, (u16)(p->whole - p->need), t ? t : clock_ns(CLOCK_MONOTONIC),
+												   (u32)PyThread_get_thread_ident(), (u32)s->number};
 	s->number++;
-	s->head += whole;
+	s->head += p->skip + p->whole;
 	__atomic_store_n(s->head_word, s->head, __ATOMIC_RELEASE); /* last: only now it exists */
+}
+
+static int sink_write(Sink *s, u16 kind, u64 t, const void *a, u64 na, const void *b, u64 nb)
+{
+	Place p;
+
+	if (!reserve(s, na + nb, &p))
+		return 0;
+	memcpy(p.to, a, na);
+	if (nb)
+		memcpy(p.to + na, b, nb);
+	commit(s, &p, kind, t);
 	return 1;
 }
 
@@ -216,37 +233,98 @@ typedef struct {
 	u8 size[FIELDS], is_signed[FIELDS];
 } Record;
 
-static PyObject *record_call(PyObject *o, PyObject *const *args, Py_ssize_t n)
+/* Packs n values by the format. */
+static int packed(const Record *r, PyObject *const *values, u8 *at)
 {
-	Record *r = (Record *)o;
-	u8 packed[8 * FIELDS], *at = packed;
-	u64 t, value;
-	Py_buffer tail = {.len = 0};
-	int put;
+	u64 value;
 
-	if (n != r->n + 1 && n != r->n + 2)
-		return fails(struct_error, "another number of values than the format has");
-	if (integer(args[0], 0, 8, &t) < 0)
-		return NULL;
-	for (int i = 0; i < r->n; i++) {
-		if (integer(args[i + 1], r->is_signed[i], r->size[i], &value) < 0)
-			return NULL;
+	for (int i = 0; i < r->n; at += r->size[i++]) {
+		if (integer(values[i], r->is_signed[i], r->size[i], &value) < 0)
+			return -1;
 		switch (r->size[i]) {
 		case 1: *at = (u8)value; break;
 		case 2: __builtin_memcpy(at, &value, 2); break;
 		case 4: __builtin_memcpy(at, &value, 4); break;
 		default: __builtin_memcpy(at, &value, 8);
 		}
-		at += r->size[i];
 	}
-	if (n == r->n + 2 && bytes_of(args[n - 1], &tail) < 0)
+	return 0;
+}
+
+static PyObject *record_call(PyObject *o, PyObject *const *args, Py_ssize_t n)
+{
+	Record *r = (Record *)o;
+	u8 values[8 * FIELDS];
+	u64 t;
+	Py_buffer tail = {.len = 0};
+	int put;
+
+	if (n != r->n + 1 && n != r->n + 2)
+		return fails(struct_error, "another number of values than the format has");
+	if (integer(args[0], 0, 8, &t) < 0 || packed(r, args + 1, values) < 0 || (n == r->n + 2 && bytes_of(args[n - 1], &tail) < 0))
 		return NULL;
-	put = r->sink && sink_write((Sink *)r->sink, r->kind, t, packed, r->bytes, tail.buf, (u64)tail.len);
+	put = r->sink && sink_write((Sink *)r->sink, r->kind, t, values, r->bytes, tail.buf, (u64)tail.len);
 	release(&tail);
 	return PyBool_FromLong(put);
 }
 
+/* How many integers o has, a list or a tuple; -1: it is neither, or they are too many. */
+static Py_ssize_t length(PyObject *o)
+{
+	Py_ssize_t n = o->ob_type == &PyList_Type ? PyList_Size(o) : o->ob_type == &PyTuple_Type ? PyTuple_Size(o) : -1;
+	return n > INTEGERS ? -1 : n;
+}
+
+/* Writes what o has of integers, to NULL nothing; 0: there is something else, or one of more than 64 bits. */
+static int write_integers(PyObject *o, Py_ssize_t n, u8 *to)
+{
+	PyObject *(*item)(PyObject *, Py_ssize_t) = o->ob_type == &PyList_Type ? PyList_GetItem : PyTuple_GetItem;
+
+	for (Py_ssize_t i = 0; i < n; i++) {
+		PyObject *each = item(o, i);
+		i64 value = each->ob_type == &PyLong_Type ? PyLong_AsLongLong(each) : -1;
+
+		if (value == -1 && (each->ob_type != &PyLong_Type || PyErr_Occurred())) {
+			PyErr_Clear();
+			return 0;
+		}
+		if (to)
+			__builtin_memcpy(to + 8 * i, &value, 8);
+	}
+	return 1;
+}
+
+static PyObject *integers_call(PyObject *o, PyObject *const *args, Py_ssize_t n)
+{
+	Record *r = (Record *)o;
+	Py_ssize_t many[2] = {0, 0};
+	u8 values[8 * FIELDS];
+	u64 t;
+	Place p;
+	int put;
+
+	if (n != r->n + 2 && n != r->n + 3)
+		return fails(struct_error, "another number of values than the format has");
+	for (Py_ssize_t i = r->n + 1; i < n; i++) {
+		many[i - r->n - 1] = length(args[i]);
+		if (many[i - r->n - 1] < 0)
+			return taken(Py_None);
+	}
+	if (integer(args[0], 0, 8, &t) < 0 || packed(r, args + 1, values) < 0)
+		return NULL;
+	put = r->sink && reserve((Sink *)r->sink, r->bytes + 8 * (u64)(many[0] + many[1]), &p);
+	if (!write_integers(args[r->n + 1], many[0], put ? p.to + r->bytes : NULL) ||
+		(many[1] && !write_integers(args[r->n + 2], many[1], put ? p.to + r->bytes + 8 * many[0] : NULL)))
+		return taken(Py_None);
+	if (put) {
+		memcpy(p.to, values, r->bytes);
+		commit((Sink *)r->sink, &p, r->kind, t);
+	}
+	return PyBool_FromLong(put);
+}
+
 static PyMethodDef record_function = {"record", record_call, METH_FASTCALL, "record(t, *values) or record(t, *values, tail)"};
+static PyMethodDef integers_function = {"record", integers_call, METH_FASTCALL, "record(t, *values, integers) or (…, integers, more)"};
 
 static int record_format(Record *r, const char *format)
 {
@@ -264,12 +342,12 @@ static int record_format(Record *r, const char *format)
 		}
 		r->size[r->n] = (u8)sizes[i];
 		r->is_signed[r->n++] = i > 3;
-		r->bytes += sizes[i]; /* 255 at most: 8 * 31 */
+		r->bytes += sizes[i]; /* 248 at most */
 	}
 	return 0;
 }
 
-PyObject *make_record(PyObject *module, PyObject *const *args, Py_ssize_t n)
+static PyObject *make(PyMethodDef *which, PyObject *const *args, Py_ssize_t n)
 {
 	Record *r;
 	const char *format;
@@ -287,9 +365,19 @@ PyObject *make_record(PyObject *module, PyObject *const *args, Py_ssize_t n)
 	r->sink = taken(args[0]);
 	r->kind = (u16)kind;
 	if (record_format(r, format) == 0)
-		function = PyCFunction_NewEx(&record_function, (PyObject *)r, NULL);
+		function = PyCFunction_NewEx(which, (PyObject *)r, NULL);
 	Py_DecRef((PyObject *)r);
 	return function;
+}
+
+PyObject *make_record(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+	return make(&record_function, args, n);
+}
+
+PyObject *make_integers(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+	return make(&integers_function, args, n);
 }
 
 static int record_traverse(PyObject *o, visitproc visit, void *arg)

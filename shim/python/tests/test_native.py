@@ -189,6 +189,7 @@ class Differential(unittest.TestCase):
             sinks = [module.Sink(ring, capacity, 128, 1, 2) for module, ring in zip(BOTH.values(), rings)]
             formats = ["".join(r.choice("BHIQhiq") for _ in range(r.randint(0, 12))) for _ in range(3)]
             records = [[module.Record(sink, kind + 1, form) for kind, form in enumerate(formats)] for module, sink in zip(BOTH.values(), sinks)]
+            lists = [[module.Integers(sink, 9, form) for form in formats] for module, sink in zip(BOTH.values(), sinks)]
             for step in range(100):
                 kind = r.randrange(3)
                 t, values = r.randrange(1, 1 << 64), [value(code, r) for code in formats[kind]]
@@ -202,6 +203,9 @@ class Differential(unittest.TestCase):
                 does, snapshot = r.random(), bytes(rings[0])
                 if does < 0.2:
                     seen = [outcome(sink.put, kind, payload, t) for sink in sinks]
+                elif does < 0.4:
+                    values = values[:len(formats[kind])] + [integers(r) for _ in range(r.choice([0, 1, 1, 1, 1, 1, 2, 2, 2, 3]))]
+                    seen = [outcome(made[kind], t, *values) for made in lists]
                 elif does < 0.9:
                     seen = [outcome(made[kind], t, *values) for made in records]
                 else:  # the recorder has come so far
@@ -212,8 +216,13 @@ class Differential(unittest.TestCase):
                 self.assertEqual(seen[0], seen[1], (seed, step))
                 states = [(s.head, s.tail, s.number, s.capacity) for s in sinks]
                 self.assertEqual(states[0], states[1], (seed, step))
-                if seen[0] in (("raised", struct.error), ("raised", TypeError)):  # the twin may have begun, where no record is yet
-                    self.assertEqual(rings[0], snapshot)
+                if seen[0] not in (0, ("gave", True)):  # what is no record yet may have been begun
+                    last = sinks[0].head
+                    first = max(min(struct.unpack_from("<Q", snapshot, 16)[0], last), last - capacity)
+                    for ring in rings:
+                        self.assertEqual(ring[:128], snapshot[:128])
+                        for at in range(first, last):
+                            self.assertEqual(ring[128 + at % capacity], snapshot[128 + at % capacity])
                     rings[1][:] = rings[0]
                 self.assertEqual(rings[0], rings[1], (seed, step))
                 put, refused = put + (seen[0] == ("gave", True)), refused + (seen[0] == ("gave", False))
@@ -260,12 +269,48 @@ class Differential(unittest.TestCase):
         self.assertGreater(found, PROGRAMS // 10)
 
 
+    @NATIVE
+    def test_places(self):
+        found = 0
+        for seed in range(PROGRAMS // 10):
+            r = random.Random(seed)
+            dicts, objects, n = [{} for _ in range(3)], [object() for _ in range(4)] + [None], 0
+            places = [module.Places() for module in BOTH.values()]
+            for step in range(50):
+                does = r.random()
+                place = [r.choice(dicts + [type("D", (dict,), {})()] * (does < 0.01)), r.choice(["a", "b", "c"]), r.choice(objects)]
+                if does < 0.15:
+                    seen = [outcome(p.add, *place) for p in places]
+                    n += seen[0][0] == "gave"
+                elif does < 0.3:
+                    index = r.randint(-1, n)
+                    seen = [outcome(p.set, index, *place) for p in places]
+                elif does < 0.5:
+                    place[0][place[1]] = place[2]
+                    seen = [0, 0]
+                elif does < 0.6:
+                    place[0].pop(place[1], None)
+                    seen = [0, 0]
+                else:
+                    seen = [outcome(p.changed) for p in places]
+                    found += seen[0][1] is not None
+                self.assertEqual(seen[0], seen[1], (seed, step))
+        self.assertGreater(found, PROGRAMS // 10)
+
+
 class Index:
     def __init__(self, number):
         self.number = number
 
     def __index__(self):
         return self.number
+
+
+def integers(r):
+    each = [r.randrange(-1 << 63, 1 << 63) for _ in range(r.choice([0, 1, 5, 40]))]
+    if each and r.random() < 0.1:
+        each[r.randrange(len(each))] = r.choice([1 << 63, -(1 << 63) - 1, True, None, 1.0, Index(2), "1"])
+    return r.choice([list, list, list, tuple, tuple, set])(each) if r.random() < 0.97 else [7] * r.choice([4096, 4097])
 
 
 def value(code, r):
@@ -430,6 +475,9 @@ class Manners(unittest.TestCase):
         own.record = module.Record(own.sink, 1, "I")
         own.peeks = module.Peeks()
         own.peeks.add(0, 0, 0, 0, own)
+        own.places = module.Places()
+        own.places.add({"a": own}, "a", own)
+        own.integers = module.Integers(own.sink, 1, "I")
         own.around = module.Around(own.record, own, None, None, own)
         there = weakref.ref(own)
         del own
@@ -523,8 +571,9 @@ class Manners(unittest.TestCase):
             self.assertEqual(outcome(module.Sink, bytearray(128 + 64), capacity, after, head, tail), ("raised", ValueError))
         self.assertEqual(outcome(module.Sink, bytes(128 + 64), 64, 128, 1, 2), ("raised", BufferError))
         sink = module.Sink(bytearray(128 + 64), 64, 128, 1, 2)
-        for form in ("l", "5I", "B" * 33, "<I"):
+        for form in ("l", "5I", "B" * 32, "<I"):
             self.assertEqual(outcome(module.Record, sink, 1, form), ("raised", struct.error))
+            self.assertEqual(outcome(module.Integers, sink, 1, form), ("raised", struct.error))
         self.assertEqual(outcome(module.Record, sink, 1 << 16, "I"), ("raised", struct.error))
         self.assertEqual(outcome(sink.put, 1, "text"), ("raised", TypeError))
 
@@ -707,6 +756,9 @@ class References(unittest.TestCase):
         peeks.add(at, 8, at + 8, 8, memory)
         peeks.add(at, 8, at + 8, 8, memory, at + 16, 0)
 
+        integers, places, place = M.Integers(sink, 3, "I"), M.Places(), {}
+        places.add(place, "a", None)
+
         class Own:
             pass
 
@@ -772,7 +824,20 @@ class References(unittest.TestCase):
             tried(peeks.set, 9, at, 8, at + 8, 8, memory)
             tried(peeks.set, 0, at, 80, at + 8, 8, memory)
             tried(peeks.add, at, "x", at, 8, memory)
+            tried(integers, i, 1, [1, 2, i])
+            tried(integers, i, 1, (1, 2, i), [])
+            tried(integers, i, 1, [1, 2, 1 << 63])
+            tried(integers, i, 1, 2)
+            tried(integers, i)
+            tried(integers, i, -1, [1])
+            place["a"] = i if i & 1 else None
+            tried(places.changed)
+            tried(places.set, 0, place, "a", i if i & 1 else None)
+            tried(places.changed)
+            tried(places.set, 1, place, "a", i)
+            tried(places.set, 1, place, 3, i)
             if i % 16 == 0:
+                tried(M.Places().add, place, "a", i)
                 other = M.Sink(bytearray(200), 64, 128, 1, 2)
                 tried(M.Record(other, 1, "I"), 1, 2)
                 other.close()

@@ -17,7 +17,9 @@ PAD = 0
 _RECORD = struct.Struct("<IHHQII")  # layouts.RECORD_FIELDS
 _PAD = struct.Struct("<IHH")
 _CODES = frozenset("BHIQhiq")
-_FIELDS = 32  # at most, of a record
+_FIELDS = 31  # at most, of a record
+_INTEGERS = 4096  # at most, of a list in a record
+_INT = {int}
 
 # What of these is read by getattr is no code of the program's.
 _PLAIN = (types.FunctionType, types.BuiltinFunctionType)
@@ -176,14 +178,7 @@ class Sink:
 def Record(sink, kind, form):
     """A function that packs values by a format ("I i Q q H h B", little endian, no gaps), with a tail of bytes if one more is
     given, and puts them as a record: record(t, *values) or record(t, *values, tail) -> whether there was room."""
-    if type(sink) is not Sink:
-        raise TypeError("Record(sink, kind, format)")
-    codes = form.replace(" ", "")
-    if not _CODES.issuperset(codes) or len(codes) > _FIELDS:
-        raise struct.error("bad char in struct format")
-    struct.pack("<H", kind)
-    packed = struct.Struct(_RECORD.format + codes)
-    n, size, write = len(codes), packed.size - _RECORD.size, sink._write
+    packed, n, size, write = _format(sink, kind, form)
 
     def record(t, *values):
         if len(values) == n:
@@ -195,6 +190,42 @@ def Record(sink, kind, form):
             tail = bytes(memoryview(tail))
         return write(packed, size + len(tail), kind, t, values[:-1], tail)
     return record
+
+
+def Integers(sink, kind, form):
+    """The same with one or two lists or tuples of integers behind the values, each as an i64: record(t, *values, integers) or
+    record(t, *values, integers, more). None, and nothing is put, if they are anything else, too long or too large."""
+    packed, n, size, write = _format(sink, kind, form)
+
+    def record(t, *values):
+        lists, values = values[n:], values[:n]
+        if len(values) != n or not 1 <= len(lists) <= 2:
+            raise struct.error("another number of values than the format has")
+        for each in lists:
+            if (type(each) is not list and type(each) is not tuple) or len(each) > _INTEGERS:
+                return None
+        each = lists[0] if len(lists) == 1 else list(lists[0]) + list(lists[1])
+        packed.pack(0, kind, 0, t, 0, 0, *values)
+        if not _INT.issuperset(map(type, each)):
+            return None
+        try:
+            tail = struct.pack("<%dq" % len(each), *each)
+        except struct.error:
+            return None
+        return write(packed, size + len(tail), kind, t, values, tail)
+    return record
+
+
+def _format(sink, kind, form):
+    """(Struct of a record's head and the values, how many, their bytes, where they go)"""
+    if type(sink) is not Sink:
+        raise TypeError("wanted: a Sink, a kind, a format")
+    codes = form.replace(" ", "")
+    if not _CODES.issuperset(codes) or len(codes) > _FIELDS:
+        raise struct.error("bad char in struct format")
+    struct.pack("<H", kind)
+    packed = struct.Struct(_RECORD.format + codes)
+    return packed, len(codes), packed.size - _RECORD.size, sink._write
 
 
 class Peeks:
@@ -268,3 +299,35 @@ class _Peek:
 
 def _view(address, n):
     return memoryview((ctypes.c_char * n).from_address(address) if n else b"").cast("B")
+
+
+class Places:
+    """Entries of dictionaries, and what they hold."""
+
+    def __init__(self):
+        self._places = []
+
+    def add(self, *place):
+        """add(dict, key, object): its index"""
+        self._places.append(_place(*place))
+        return len(self._places) - 1
+
+    def set(self, index, *place):
+        place = _place(*place)
+        if not 0 <= index < len(self._places):
+            raise IndexError("no such place")
+        self._places[index] = place
+
+    def changed(self):
+        """None, or the indices of those where another object is, until they are set anew; where none is there is None."""
+        found = None
+        for i, (d, key, o) in enumerate(self._places):
+            if d.get(key) is not o:
+                found = (found or ()) + (i,)
+        return found
+
+
+def _place(d, key, o):
+    if type(d) is not dict or type(key) is not str:
+        raise TypeError("wanted: a dict, a str, what is there")
+    return d, key, o

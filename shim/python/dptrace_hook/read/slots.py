@@ -7,6 +7,7 @@ may be many, and most are somebody else's: they are hidden, looked at in turn, a
 import random
 import sys
 
+from ..patch.load import native
 from ..record import guard, layouts, ring
 from . import discover, heap, objects, opencv, quasi, rng, sample  # noqa: F401  two that register readers
 
@@ -15,8 +16,8 @@ BEGIN, FOUND, BEFORE, AFTER, FORK, TASK, END = range(len(layouts.WHEN_VALUES))
 SEARCH_AFTER = {0, 7, 255, 4095}
 EACH = 2  # fetches of a pass after which all hidden generators are looked at;
 TURN = 4  # then so many, in turn
+EIGHTH = 8
 
-_STATE = layouts.packed(layouts.STATE_FIELDS)
 _NUMBERS = {}  # (path, kind) -> number of the slot in this process
 _RAW_SEEN = set()  # blocks of Mersenne twisters whose whole state this process has written
 _RAW_MAX = 1 << 14
@@ -28,16 +29,30 @@ def after_fork():
 
 
 class Slot:
-    __slots__ = ("found", "obj", "reader", "number", "last", "current", "peek")
+    __slots__ = ("found", "obj", "reader", "number", "last", "current", "peek", "at")
 
-    def __init__(self, found, obj, reader, number):
-        self.found, self.current = found, found.current
-        self.take(obj, reader, number)
+    def __init__(self, found, obj, reader, number, peeks):
+        self.found, self.current, self.at = found, found.current, -1
+        self.take(obj, reader, number, peeks)
 
-    def take(self, obj, reader, number):
-        """Another object, or the first, hangs in the slot's place."""
+    def take(self, obj, reader, number, peeks):
+        """Another object, or the first, hangs in the slot's place. What its region holds is noted before its state, so that what
+        is drawn in between shows."""
         self.obj, self.reader, self.number, self.peek = obj, reader, number, reader.peek
+        self.renew(peeks)
         self.last = reader.peek()
+
+    def renew(self, peeks):
+        region = self.reader.region
+        if region is None:
+            region = _NOWHERE if self.at >= 0 else None
+        if region is not None and self.at < 0:
+            self.at = peeks.add(*region)
+        elif region is not None:
+            peeks.set(self.at, *region)
+
+
+_NOWHERE = (0, 0, 0, 0, None)  # a region in which nothing moves
 
 
 class Global(discover.Found):
@@ -87,7 +102,7 @@ class Slots:
     def __init__(self, loader, number, worker, dataset=None, collate=None):
         self.where = (loader, number, worker)  # as in PROTOCOL.md's state record
         self.dataset, self.collate = dataset, collate
-        self.slots, self.ids, self.last_ns = [], set(), ring.mono()
+        self.slots, self.ids, self.last_ns, self.peeks = [], set(), ring.mono(), native.Peeks()
         self.hidden, self.turn, self.begun, self.cut = [], 0, BEGIN, None
 
     def begin(self, when=BEGIN):
@@ -127,7 +142,7 @@ class Slots:
                 walk.leave("unreadable", found.path, 1)
             return
         self.ids.add(key)
-        slot = Slot(found, obj, reader, _number(found, reader, obj))
+        slot = Slot(found, obj, reader, _number(found, reader, obj), self.peeks)
         self.slots.append(slot)
         self.write(slot, when, fetch, 0)
 
@@ -157,13 +172,21 @@ class Slots:
         self.last_ns = ring.mono()
 
     def look(self, when, fetch, dur_ns):
-        """Writes the states that changed since the last look."""
+        """Writes the states that changed since the last look. The generators of the libraries are rarely put in another's place:
+        that is looked at in one of EIGHTH fetches."""
+        moved, all_of_them = self.peeks.moved() or (), not fetch % EIGHTH
         for slot in self.slots:
-            obj = slot.current()
-            if obj is not slot.obj:
-                self.replaced(slot, obj, fetch)
+            found = slot.found
+            if found.holder is not None or all_of_them:
+                obj = slot.current()
+                if obj is not slot.obj:
+                    self.replaced(slot, obj, fetch)
+                    continue
+            if slot.at >= 0 and slot.reader.region is not None and slot.at not in moved:
                 continue
             peeked = slot.peek()
+            if slot.at in moved:
+                slot.renew(self.peeks)  # it may lie elsewhere now
             if peeked != slot.last:
                 slot.last = peeked
                 self.write(slot, when, fetch, dur_ns)
@@ -187,10 +210,10 @@ class Slots:
         """One that has moved: from now on it is looked at after each fetch."""
         self.hidden.remove(hidden)
         hidden.found.path = objects.unlike(hidden.found.path, {s.found.path for s in self.slots})
-        slot = Slot(hidden.found, hidden.obj, hidden.reader, _number(hidden.found, hidden.reader, hidden.obj))
+        slot = Slot(hidden.found, hidden.obj, hidden.reader, _number(hidden.found, hidden.reader, hidden.obj), self.peeks)
         now, slot.last = slot.last, hidden.last
         place, pos = slot.reader.place(slot.last)
-        ring.put(ring.STATE, _STATE.pack(slot.number, *self.where, 0, self.begun, len(place), pos, 0) + place + hidden.raw, hidden.t)
+        ring.pack(ring.STATE, hidden.t, slot.number, *self.where, 0, self.begun, len(place), pos, 0, place + hidden.raw)
         self.slots.append(slot)
         if slot.current() is not slot.obj:
             self.replaced(slot, slot.current(), fetch)
@@ -215,7 +238,7 @@ class Slots:
         if reader is not None:
             self.ids.discard(rng.key(slot.obj))
             self.ids.add(rng.key(obj, kind))
-            slot.take(obj, reader, _number(slot.found, reader, obj))
+            slot.take(obj, reader, _number(slot.found, reader, obj), self.peeks)
             self.write(slot, FOUND, fetch, 0)
 
     def write(self, slot, when, fetch, dur_ns):
@@ -232,7 +255,7 @@ class Slots:
             raw = reader.raw()
             if len(_RAW_SEEN) < _RAW_MAX:
                 _RAW_SEEN.add(place)
-        ring.put(ring.STATE, _STATE.pack(slot.number, *self.where, fetch, when, len(place), pos, dur_ns) + place + raw)
+        ring.pack(ring.STATE, 0, slot.number, *self.where, fetch, when, len(place), pos, dur_ns, place + raw)
 
 
 def _number(found, reader, obj):

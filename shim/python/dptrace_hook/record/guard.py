@@ -15,6 +15,8 @@ import signal
 import sys
 import types
 
+from ..patch import wrapping
+
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # this package
 _STDLIB = os.path.dirname(os.__file__) + os.sep
 
@@ -49,6 +51,9 @@ def theirs(e):
         tb = tb.tb_next
     _ours(e)
     return False
+
+
+wrapping.guard["theirs"] = theirs
 
 
 def _callable_by_us(file):

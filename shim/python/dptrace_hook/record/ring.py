@@ -4,13 +4,12 @@ It is a file on disk, not a socket or a pipe: a store into a mapping neither blo
 survives the death of this process. The file is fully allocated when it is made, so a full disk is an error then and
 never a SIGBUS later. Nothing here waits for the recorder: what finds no room is dropped and counted.
 """
-import mmap
 import os
 import sys
 import time
-from _thread import allocate_lock, get_ident
 
-from . import guard, layouts
+from ..patch.load import native
+from . import guard, layouts, mapping
 from .layouts import (ACT, ATTRIBUTE, DATASET, DIGEST, DIST, ERRORS, EXCEPTION, EXTENT, FETCH, LEFTOVER, LOADER, NEXT, OPENED,  # noqa: F401
                       OPTIMIZER, PAD, PASS, PRIVATE, PROCESS, PUT, SEARCH, SET_EPOCH, SLOT, STATE, WORKER)
 
@@ -18,8 +17,9 @@ mono = time.monotonic_ns
 
 SMALL = 64 << 10  # bytes of a ring when many processes share the spool
 GONE_NS = 10 * 10**9  # a recorder that has not looked for so long has died
-_HEADER, _RECORD, _PAD = map(layouts.packed, (layouts.HEADER_FIELDS, layouts.RECORD_FIELDS, layouts.RECORD_FIELDS[:3]))
-_AFTER, _RECORD_BYTES = layouts.HEADER_BYTES, _RECORD.size
+_HEADER, _AFTER = layouts.packed(layouts.HEADER_FIELDS), layouts.HEADER_BYTES
+_FORMS = {kind: "".join([form for _, form in fields]) for kind, fields in (
+    (PUT, layouts.PUT_FIELDS), (FETCH, layouts.FETCH_FIELDS), (NEXT, layouts.NEXT_FIELDS), (STATE, layouts.STATE_FIELDS))}
 _AT = layouts.offsets(layouts.HEADER_FIELDS)
 # indices of the header's u64 words
 _HEAD, _TAIL, _DROPPED, _BEAT, _HOOK_NS, _CALLS, _RECORDS = [
@@ -42,12 +42,10 @@ def session():
 class Ring:
     def __init__(self):
         self.pid = os.getpid()
-        self.lock = allocate_lock()
         self.open = False
         self.dead = False
         self.closed = False
         self.kind = "python"
-        self.head = self.tail = self.number = 0
         self.dropped = self.hook_ns = self.calls = 0
 
     def make(self):
@@ -60,7 +58,7 @@ class Ring:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             try:
                 os.posix_fallocate(fd, 0, _AFTER + size)
-                self.map = mmap.mmap(fd, _AFTER + size)
+                self.map = mapping.of(fd, _AFTER + size)
             except OSError as e:  # an empty file needs no room: by its name the recorder knows of us nevertheless
                 os.ftruncate(fd, 0)
                 os.rename(path, "%s.%d.none" % (path[:-len(".ring")], e.errno or 0))
@@ -76,51 +74,43 @@ class Ring:
         self.map[:4] = b"DPR1"  # last: the recorder may look at any time
         self.capacity = size
         # Items of a cast memoryview are stored whole, which struct's little-endian formats do byte by byte.
-        self.words = memoryview(self.map)[:_AFTER].cast("Q")
-        self.flags = memoryview(self.map)[_AT["flags"]:_AT["flags"] + 4].cast("I")
+        self.words = self.map[:_AFTER].cast("Q")
+        self.flags = self.map[_AT["flags"]:_AT["flags"] + 4].cast("I")
+        self.sink = native.Sink(self.map, size, _AFTER, _HEAD, _TAIL)
+        self.packers = {kind: native.Record(self.sink, kind, form) for kind, form in _FORMS.items()}
+        self.lists = {PUT: native.Integers(self.sink, PUT, _FORMS[PUT])}
         self.dead = False
         self.put(PROCESS, _json(_describe(self.kind)))
 
     def put(self, kind, payload, t=0):
         if not self.open:
             self.make()
-        if self.dead or guard.off:
-            return
-        # The lock is taken only when a signal handler or another thread of the program is inside: do not wait long.
-        if not self.lock.acquire(False) and not self.lock.acquire(True, 0.01):
-            self.drop()
-            return
-        try:
-            need = _RECORD_BYTES + len(payload)
-            pad = -need & 7
-            at = self.head % self.capacity
-            end = at + need + pad
-            if end > self.capacity or self.head + need + pad - self.tail > self.capacity:
-                skip = self.capacity - at if end > self.capacity else 0
-                if not self.room(skip + need + pad):
-                    return
-                if skip:
-                    _PAD.pack_into(self.map, _AFTER + at, skip, PAD, 0)
-                    self.head += skip
-                    at = 0
-            at += _AFTER
-            number = self.number
-            self.map[at:at + need] = _RECORD.pack(need + pad, kind, pad, t or mono(), get_ident() & 0xFFFFFFFF,
-                                                  number & 0xFFFFFFFF) + payload
-            self.number = number + 1
-            self.head = self.words[_HEAD] = self.head + need + pad  # last: only now it exists
-        finally:
-            self.lock.release()
+        if not self.dead and not guard.off and not self.sink.put(kind, payload, t):
+            self.full()
 
-    def room(self, need):
-        """Asks how far the recorder has come. False: dropped."""
-        self.tail = self.words[_TAIL]
-        if self.head + need - self.tail <= self.capacity:
+    def pack(self, kind, t, *values):
+        """A record of one of the binary layouts, whose payload may end with bytes of any number."""
+        if not self.open:
+            self.make()
+        if not self.dead and not guard.off and not self.packers[kind](t, *values):
+            self.full()
+
+    def integers(self, kind, t, *values):
+        """The same, of values with a list or two of integers behind them. False: they are something else, or too large."""
+        if not self.open:
+            self.make()
+        if self.dead or guard.off:
             return True
+        done = self.lists[kind](t, *values)
+        if done is False:
+            self.full()
+        return done is not None
+
+    def full(self):
+        """There was no room: the record is dropped."""
         self.drop()
         if mono() - self.words[_BEAT] > GONE_NS:
             self.give_up(layouts.FLAG_GAVE_UP)
-        return False
 
     def drop(self):
         """Counts a record that is not written; the recorder sees it at its next look."""
@@ -148,7 +138,7 @@ class Ring:
             self.flags[0] |= layouts.FLAG_ENDED
 
     def count(self):
-        self.words[_HOOK_NS], self.words[_CALLS], self.words[_RECORDS] = self.hook_ns, self.calls, self.number
+        self.words[_HOOK_NS], self.words[_CALLS], self.words[_RECORDS] = self.hook_ns, self.calls, self.sink.number
 
 
 ring = Ring()
@@ -164,6 +154,14 @@ guard.report, guard.stop = _report, lambda: ring.give_up(layouts.FLAG_ERRORS)
 
 def put(kind, payload, t=0):
     ring.put(kind, payload, t)
+
+
+def pack(kind, t, *values):
+    ring.pack(kind, t, *values)
+
+
+def integers(kind, t, *values):
+    return ring.integers(kind, t, *values)
 
 
 def put_json(kind, facts, t=0):

@@ -1,6 +1,5 @@
 """OpenCV's functions that move its generator, which cannot be read: counted."""
 from ..patch import wrapping
-from ..record import guard
 from ..read import opencv
 
 
@@ -9,24 +8,18 @@ def watch(module):
     if opencv.state["on"]:
         return
     opencv.state["on"] = True
-    for name in ("setRNGSeed", "randu", "randn", "randShuffle"):
-        original = module.__dict__.get(name)
-        if original is not None:
-            setattr(module, name, _counted(name, original))
+    wrapping.wrap(module, "setRNGSeed", after=_seeded)
+    for name in ("randu", "randn", "randShuffle"):
+        wrapping.wrap(module, name, after=_drawn)
 
 
-def _counted(name, original):
+def _target(args, kwargs):
+    return args[0] if args else next(iter(kwargs.values()))
 
-    def counted(*args, **kwargs):
-        result = original(*args, **kwargs)
-        try:
-            target = args[0] if args else next(iter(kwargs.values()))
-            if name == "setRNGSeed":
-                opencv.state["seed"], opencv.state["bytes"] = int(target), 0
-            else:
-                opencv.state["bytes"] += int(getattr(target, "nbytes", 8))
-        except Exception as e:
-            if guard.theirs(e):
-                raise
-        return result
-    return wrapping.dress(counted, original)
+
+def _seeded(_, result, args, kwargs):
+    opencv.state["seed"], opencv.state["bytes"] = int(_target(args, kwargs)), 0
+
+
+def _drawn(_, result, args, kwargs):
+    opencv.state["bytes"] += int(getattr(_target(args, kwargs), "nbytes", 8))

@@ -48,7 +48,8 @@ here = {"child": None}  # Child, in a process of this kind
 
 
 def watch(base):
-    wrapping.wrap(base, "_bootstrap", wrapping.around(bootstrap))
+    # BaseProcess._bootstrap, in the child: also of classes with a run() of their own.
+    wrapping.wrap(base, "_bootstrap", None, lambda *_: ends(), lambda *_: ends())
     children.after_end = ended
 
 
@@ -143,14 +144,6 @@ def after_fork(frame):
             here["child"] = Child(looks)
 
 
-def bootstrap(original, self, *args, **kwargs):
-    """BaseProcess._bootstrap, in the child: also of classes with a run() of their own."""
-    try:
-        return original(self, *args, **kwargs)
-    finally:
-        ends()
-
-
 def ends():
     """The process is about to end: its last look."""
     try:
@@ -169,7 +162,7 @@ def ended(process):
         return
     del process.__dict__["_dptrace"]
     t0, s = mono(), _state
-    held = _held(inherited, sys._getframe(2))
+    held = _held(inherited, wrapping.caller())
     looks = pagemap.Extents(inherited) if held else None
     if looks is not None:
         looks.write(0, _Parent(), "held", held)
