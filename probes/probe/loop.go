@@ -18,6 +18,9 @@ const (
 	grace    = time.Second
 	endLooks = 5 * time.Millisecond
 
+	// Looks that are so far apart come at multiples of it, hence in one wake-up.
+	beat = time.Second / 2
+
 	farAway = time.Hour // of a watch that waits for its bells alone
 )
 
@@ -38,6 +41,7 @@ type Watch struct {
 // Turn is one call of a watch.
 type Turn struct {
 	Now    time.Time
+	Until  time.Time     // what is due by then is due now: a look can come earlier than was asked for, with others
 	Ending bool          // the target has ended
 	Rung   bool          // a bell has rung, maybe one of this probe
 	Spent  time.Duration // CPU time of the calls of this watch so far
@@ -52,6 +56,7 @@ type Loop struct {
 	// taken can be written at once. next as Watch.Look's.
 	Chores  func(now time.Time) (next time.Time)
 	entries []*entry
+	began   time.Time
 	ended   int // eventfd: the target has
 	done    chan struct{}
 }
@@ -60,7 +65,8 @@ type Loop struct {
 type entry struct {
 	name   string
 	watch  Watch
-	next   time.Time
+	wish   time.Time // when it wants to look
+	next   time.Time // when it does
 	rung   bool
 	failed bool
 	spent  time.Duration
@@ -72,7 +78,7 @@ func NewLoop() (*Loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Loop{Bells: bells, done: make(chan struct{})}
+	l := &Loop{Bells: bells, began: time.Now(), done: make(chan struct{})}
 	if l.ended, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 		bells.close()
 		return nil, fmt.Errorf("eventfd: %w", err)
@@ -141,13 +147,17 @@ func (l *Loop) look(now time.Time, ending bool, failed func(string, error)) (nex
 		}
 		if ending || e.rung || !e.next.After(now.Add(together)) {
 			l.Bells.owner = i
-			rung := e.rung
+			rung, until := e.rung, now
+			if !rung && e.wish.After(now) {
+				until = e.wish
+			}
 			e.rung = false
 			e.call(failed, func(t Turn) (err error) {
-				t.Rung = rung
-				if e.next, err = e.watch.Look(t); e.next.IsZero() {
-					e.next = now.Add(farAway)
+				t.Rung, t.Until = rung, until
+				if e.wish, err = e.watch.Look(t); e.wish.IsZero() {
+					e.wish = now.Add(farAway)
 				}
+				e.next = l.inStep(now, e.wish)
 				return err
 			}, now, ending)
 			l.spread()
@@ -167,6 +177,15 @@ func (l *Loop) look(now time.Time, ending bool, failed func(string, error)) (nex
 	return next
 }
 
+// inStep is a time for the next look at which others look as well: the wish, or
+// somewhat earlier.
+func (l *Loop) inStep(now, wish time.Time) time.Time {
+	if wish.Sub(now) < beat {
+		return wish
+	}
+	return wish.Add(-wish.Sub(l.began) % beat)
+}
+
 // spread takes the news of one watch to the others.
 func (l *Loop) spread() {
 	if !l.Bells.all {
@@ -181,7 +200,7 @@ func (l *Loop) spread() {
 // call calls a watch and counts what that costs.
 func (e *entry) call(failed func(string, error), f func(Turn) error, now time.Time, ending bool) {
 	before := ThreadCPU()
-	err := f(Turn{Now: now, Ending: ending, Spent: e.spent})
+	err := f(Turn{Now: now, Until: now, Ending: ending, Spent: e.spent})
 	e.spent += ThreadCPU() - before
 	if err != nil {
 		e.failed = true

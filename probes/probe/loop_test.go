@@ -202,6 +202,20 @@ func TestLoopTogether(t *testing.T) {
 	}
 }
 
+// Watches that look at any distance end up in step.
+func TestLoopInStep(t *testing.T) {
+	l := &Loop{began: time.Now()}
+	for _, tc := range []struct{ at, pause, want time.Duration }{
+		{0, 20 * time.Millisecond, 20 * time.Millisecond}, {123 * time.Millisecond, 499 * time.Millisecond, 622 * time.Millisecond},
+		{1, beat, beat}, {123 * time.Millisecond, beat, beat}, {3*beat + time.Millisecond, 2 * beat, 5 * beat}, {1, time.Hour, time.Hour},
+	} {
+		now := l.began.Add(tc.at)
+		if got := l.inStep(now, now.Add(tc.pause)).Sub(l.began); got != tc.want {
+			t.Errorf("at %v in %v: at %v, want %v", tc.at, tc.pause, got, tc.want)
+		}
+	}
+}
+
 // A probe of the kernel tier hands in what it counted, and what that cost, when
 // all is over.
 func TestReaderEnds(t *testing.T) {

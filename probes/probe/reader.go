@@ -42,7 +42,7 @@ func (r *reader) look(t Turn) (next time.Time, err error) {
 		}
 	}
 	if r.handler.Look != nil {
-		due, err := r.handler.Look(t.Now)
+		due, err := r.handler.Look(t.Until)
 		if err != nil {
 			return next, err
 		}
@@ -62,7 +62,7 @@ func (r *reader) look(t Turn) (next time.Time, err error) {
 		r.costed = t.Now
 	}
 	if r.Follows {
-		next = sooner(next, r.programs.cost.measure(t.Now))
+		next = sooner(next, r.programs.cost.measure(t.Until))
 	}
 	return next, nil
 }
