@@ -218,7 +218,7 @@ class Differential(unittest.TestCase):
                 self.assertEqual(states[0], states[1], (seed, step))
                 if seen[0] not in (0, ("gave", True)):  # what is no record yet may have been begun
                     last = sinks[0].head
-                    first = max(min(struct.unpack_from("<Q", snapshot, 16)[0], last), last - capacity)
+                    first = max(min(max(sinks[0].tail, struct.unpack_from("<Q", snapshot, 16)[0]), last), last - capacity)
                     for ring in rings:
                         self.assertEqual(ring[:128], snapshot[:128])
                         for at in range(first, last):
