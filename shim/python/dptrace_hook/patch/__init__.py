@@ -1,1 +1,1 @@
-"""How the program is changed, whatever is watched by it: wrappers, and the helper in C that they are made by."""
+"""Replacing functions of other modules by wrappers that pass for them. Nothing of torch is known here, and no other layer."""
