@@ -22,8 +22,8 @@ import weakref
 
 PYTHON = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, PYTHON)
-from dptrace_hook import layouts  # noqa: E402
 from dptrace_hook.patch import load, twin  # noqa: E402
+from dptrace_hook.record import layouts  # noqa: E402
 
 BUILD = os.environ.get("DPTRACE_TEST_NATIVE")
 native = load.load(BUILD) if BUILD else load.native
