@@ -23,32 +23,32 @@ _Static_assert(sizeof(Header) == 24, "no gaps");
 
 static PyObject *sink_type, *record_type;
 
-static int room(Sink *s, u64 n)
+static int room(const Sink *s, u64 tail, u64 n)
 {
-	u64 end = s->head + n;
-	return s->tail > end || end - s->tail <= s->capacity;
+	return tail <= s->head && s->head + n - tail <= s->capacity; /* a tail in front of the head is no recorder's */
 }
 
 /* Between reserve() and commit() nothing calls Python: see native.h. */
 typedef struct {
 	u8 *to;
-	u64 need, whole, skip;
+	u64 need, whole, skip, tail;
 } Place;
 
-/* Finds room for n bytes after a record's head. */
-static int reserve(Sink *s, u64 n, Place *p)
+/* Finds room for n bytes after a record's head, and changes nothing. */
+static int reserve(const Sink *s, u64 n, Place *p)
 {
 	u64 at;
 
 	p->need = sizeof(Header) + n;
 	p->whole = (p->need + 7) & ~7ul;
+	p->tail = s->tail;
 	if (!s->ring || p->whole > s->capacity)
 		return 0;
 	at = s->head % s->capacity;
 	p->skip = at + p->whole > s->capacity ? s->capacity - at : 0;
-	if (!room(s, p->skip + p->whole)) {
-		s->tail = __atomic_load_n(s->tail_word, __ATOMIC_ACQUIRE);
-		if (!room(s, p->skip + p->whole))
+	if (!room(s, p->tail, p->skip + p->whole)) {
+		p->tail = __atomic_load_n(s->tail_word, __ATOMIC_ACQUIRE);
+		if (!room(s, p->tail, p->skip + p->whole))
 			return 0;
 	}
 	p->to = s->ring + (p->skip ? 0 : at) + sizeof(Header);
@@ -62,6 +62,7 @@ static void commit(Sink *s, const Place *p, u16 kind, u64 t)
 	*(Header *)(p->to - sizeof(Header)) = (Header){(u32)p->whole, kind, (u16)(p->whole - p->need), t ? t : clock_ns(CLOCK_MONOTONIC),
 												   (u32)PyThread_get_thread_ident(), (u32)s->number};
 	s->number++;
+	s->tail = p->tail;
 	s->head += p->skip + p->whole;
 	__atomic_store_n(s->head_word, s->head, __ATOMIC_RELEASE); /* last: only now it exists */
 }
@@ -70,8 +71,10 @@ static int sink_write(Sink *s, u16 kind, u64 t, const void *a, u64 na, const voi
 {
 	Place p;
 
-	if (!reserve(s, na + nb, &p))
+	if (!reserve(s, na + nb, &p)) {
+		s->tail = p.tail;
 		return 0;
+	}
 	memcpy(p.to, a, na);
 	if (nb)
 		memcpy(p.to + na, b, nb);
@@ -297,6 +300,7 @@ static int write_integers(PyObject *o, Py_ssize_t n, u8 *to)
 static PyObject *integers_call(PyObject *o, PyObject *const *args, Py_ssize_t n)
 {
 	Record *r = (Record *)o;
+	Sink *s = (Sink *)r->sink;
 	Py_ssize_t many[2] = {0, 0};
 	u8 values[8 * FIELDS];
 	u64 t;
@@ -312,13 +316,15 @@ static PyObject *integers_call(PyObject *o, PyObject *const *args, Py_ssize_t n)
 	}
 	if (integer(args[0], 0, 8, &t) < 0 || packed(r, args + 1, values) < 0)
 		return NULL;
-	put = r->sink && reserve((Sink *)r->sink, r->bytes + 8 * (u64)(many[0] + many[1]), &p);
+	put = s && reserve(s, r->bytes + 8 * (u64)(many[0] + many[1]), &p);
 	if (!write_integers(args[r->n + 1], many[0], put ? p.to + r->bytes : NULL) ||
 		(many[1] && !write_integers(args[r->n + 2], many[1], put ? p.to + r->bytes + 8 * many[0] : NULL)))
 		return taken(Py_None);
 	if (put) {
 		memcpy(p.to, values, r->bytes);
-		commit((Sink *)r->sink, &p, r->kind, t);
+		commit(s, &p, r->kind, t);
+	} else if (s) {
+		s->tail = p.tail;
 	}
 	return PyBool_FromLong(put);
 }

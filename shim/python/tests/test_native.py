@@ -22,8 +22,8 @@ import weakref
 
 PYTHON = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, PYTHON)
-from dptrace_hook import layouts  # noqa: E402
 from dptrace_hook.patch import load, twin  # noqa: E402
+from dptrace_hook.record import layouts  # noqa: E402
 
 BUILD = os.environ.get("DPTRACE_TEST_NATIVE")
 native = load.load(BUILD) if BUILD else load.native
@@ -218,7 +218,7 @@ class Differential(unittest.TestCase):
                 self.assertEqual(states[0], states[1], (seed, step))
                 if seen[0] not in (0, ("gave", True)):  # what is no record yet may have been begun
                     last = sinks[0].head
-                    first = max(min(struct.unpack_from("<Q", snapshot, 16)[0], last), last - capacity)
+                    first = max(min(max(sinks[0].tail, struct.unpack_from("<Q", snapshot, 16)[0]), last), last - capacity)
                     for ring in rings:
                         self.assertEqual(ring[:128], snapshot[:128])
                         for at in range(first, last):

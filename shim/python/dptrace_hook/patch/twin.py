@@ -154,9 +154,9 @@ class Sink:
             at = self.head % self.capacity
             skip = self.capacity - at if at + need + pad > self.capacity else 0
             end, tail_at = self.head + skip + need + pad, self.tail
-            if end - tail_at > self.capacity:
+            if not end - self.capacity <= tail_at <= self.head:
                 tail_at = self._words[self._tail_word]
-                if end - tail_at > self.capacity:
+                if not end - self.capacity <= tail_at <= self.head:  # one in front of the head is no recorder's
                     packed.pack(0, kind, 0, t, 0, 0, *values)
                     self.tail = tail_at
                     return False
