@@ -31,8 +31,8 @@ With CAP_BPF and CAP_PERFMON it also watches from the kernel (eBPF). Under sudo
 the command runs as the user who called sudo, and the trace is theirs; only the
 recorder keeps these capabilities. ` + "`dptrace doctor`" + ` says what this machine allows.
 
-Exit code: the command's, 128+n if signal n ended it; 127 not found,
-126 not executable, 125 if recording could not begin, 4 if the tier that was
+Exit code: the command's; if a signal ended it dptrace ends by that signal, too
+(a shell shows 128+n). 127 not found, 126 not executable, 125 if recording could not begin, 4 if the tier that was
 demanded was refused. In these four cases the command has not run.`,
 		Example: `  dptrace record -- python train.py --epochs 3
   dptrace record -o run.dptrace -- torchrun --nproc-per-node 2 train.py
@@ -51,15 +51,15 @@ demanded was refused. In these four cases the command has not run.`,
 				return fmt.Errorf("record: --digest %q: it is one of %s", o.Digest, strings.Join(digests, ", "))
 			}
 			o.Command, o.Version, o.Stderr, o.Report = args, version(), os.Stderr, printReport
-			code, err := recorder.Run(cmd.Context(), o)
+			how, err := recorder.Run(cmd.Context(), o)
 			if err != nil {
 				if c, ok := recorder.AsFailure(err); ok {
-					return &exit{c, err}
+					return &exit{code: c, err: err}
 				}
-				return &exit{recorder.ExitFailed, err}
+				return &exit{code: recorder.ExitFailed, err: err}
 			}
-			if code != 0 {
-				return &exit{code: code}
+			if code := how.Code(); code != 0 {
+				return &exit{code: code, signal: how.Signal()}
 			}
 			return nil
 		},

@@ -112,12 +112,12 @@ func judge(stdout, stderr io.Writer, paths []string, o reportOptions) error {
 	}
 	result, err := analyzed(run, accepted)
 	if err != nil {
-		return &exit{exitIncomplete, err}
+		return &exit{code: exitIncomplete, err: err}
 	}
 	options := look(stdout)
 	options.Verbose = o.verbose
 	if err := guarded("report as "+o.format.Name, func() error { return o.format.Write(stdout, result, options) }); err != nil {
-		return &exit{exitIncomplete, err}
+		return &exit{code: exitIncomplete, err: err}
 	}
 	incomplete := report.Incomplete(result)
 	if !o.format.Warns {

@@ -55,8 +55,8 @@ func (r *recording) writeBegin() {
 	_ = r.out.Flush() // counted by the writer
 }
 
-func (r *recording) writeEnd(how ending) {
-	r.meta("exit_code", strconv.Itoa(how.code()))
+func (r *recording) writeEnd(how Ending) {
+	r.meta("exit_code", strconv.Itoa(how.Code()))
 	r.meta("target_cpu_ns", strconv.FormatInt(how.cpuNS, 10))
 	if r.left > 0 {
 		r.meta("left_running", strconv.Itoa(r.left))
