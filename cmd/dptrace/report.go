@@ -55,7 +55,8 @@ Accepted findings are listed apart and do not fail.
 
 Exit code: 0 nothing at or above --fail-on; 1 there is; 2 wrong usage; 3 the
 trace is unreadable, or the recording incomplete: cut, damaged, rows lost, a hook
-that gave up, a process with torch and without the hook. Findings win over 3.`,
+that gave up, a process with torch and without the hook, or no Python with it.
+Findings win over 3.`,
 		Example: `  dptrace report
   dptrace report --format json --fail-on likely run.dptrace
   dptrace report rank-*.dptrace`,
