@@ -6,6 +6,8 @@ import (
 	"context"
 
 	"github.com/cilium/ebpf"
+
+	"github.com/dptrace/dptrace/probes/redact"
 )
 
 // Tier is what a probe needs of the machine.
@@ -50,6 +52,7 @@ type Recording struct {
 	Spool  string // folder of the hook's rings
 	// RingBytes is the room that each of them takes at most.
 	RingBytes int64
+	Secrets   *redact.Rules // what is taken out of command lines
 	// Of the kernel tier, set by the probe that follows the processes; nil without it.
 	Descendants *ebpf.Map // map procs of bpf/procs.h, for the other eBPF programs
 	Tree        *Tree

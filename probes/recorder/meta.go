@@ -33,7 +33,7 @@ func (r *recording) meta(key, value string) {
 // writeBegin says what is recorded. It is on the disk before the target runs:
 // whatever happens later, the trace tells what it is a trace of.
 func (r *recording) writeBegin() {
-	command, err := json.Marshal(r.Command)
+	command, err := json.Marshal(r.Secrets.Args(r.Command))
 	if err != nil {
 		command = []byte("[]") // strings always marshal
 	}

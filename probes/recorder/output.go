@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/dptrace/dptrace/probes/redact"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -24,13 +25,33 @@ type output struct {
 	name  string   // there
 	made  bool     // by us
 	runID string
+
+	secrets *redact.Rules
+}
+
+// Append takes secrets out of what a program says of itself in its own words: command
+// lines that came joined, messages of exceptions, values of attributes.
+func (out *output) Append(row any) {
+	switch r := row.(type) {
+	case *traces.Exception:
+		clean := *r
+		clean.Message = out.secrets.Text(r.Message)
+		row = &clean
+	case traces.Exception:
+		r.Message = out.secrets.Text(r.Message)
+		row = r
+	case traces.Attribute:
+		r.Value = out.secrets.Value(r.Path, r.Value)
+		row = r
+	}
+	out.Writer.Append(row)
 }
 
 // create makes the folder of the trace and our part in it, so that all that
 // forbids it is found before the command runs.
 func create(o Options) (*output, error) {
 	id, given := runID()
-	out := &output{dir: o.Output, runID: id}
+	out := &output{dir: o.Output, runID: id, secrets: o.Secrets}
 	if out.dir == "" {
 		out.dir = fmt.Sprintf("dptrace-%s-%d.dptrace", time.Now().Format("20060102-150405"), os.Getpid())
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/dptrace/dptrace/probes/hook"
 	"github.com/dptrace/dptrace/probes/probe"
 	"github.com/dptrace/dptrace/probes/procfs"
+	"github.com/dptrace/dptrace/probes/redact"
 	"github.com/dptrace/dptrace/shim"
 	"github.com/dptrace/dptrace/traces"
 )
@@ -34,9 +35,10 @@ type Options struct {
 	Output  string // folder of the trace; "" makes a name in the working directory
 	Version string // of dptrace
 	Fsync   bool
-	Tier    string // auto: kernel where the machine allows it; hook; kernel: nothing less
-	Digest  string // which samples to take digests of: one of shim's
-	Quiet   bool   // nothing on Stderr but failures
+	Tier    string        // auto: kernel where the machine allows it; hook; kernel: nothing less
+	Digest  string        // which samples to take digests of: one of shim's
+	Secrets *redact.Rules // what is taken out of command lines
+	Quiet   bool          // nothing on Stderr but failures
 	Stderr  io.Writer
 	// Report prints the report of the trace, at the end. nil: there is none.
 	Report func(w io.Writer, trace string) error
@@ -151,7 +153,7 @@ func (r *recording) begin(ctx context.Context) error {
 	r.enough = make(chan struct{})
 	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	shared := &probe.Recording{Rows: r.out, Procs: r.procs, Target: int32(r.target.pid),
-		Hook: r.session.hook, Spool: r.session.spool, RingBytes: hook.RingBytes}
+		Hook: r.session.hook, Spool: r.session.spool, RingBytes: hook.RingBytes, Secrets: r.Secrets}
 	st, err := procfs.ReadStat(shared.Target)
 	if err == nil {
 		r.procs.Of(shared.Target, st.StartTicks) // number 1
