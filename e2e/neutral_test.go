@@ -90,7 +90,7 @@ func short(s string, at int) string {
 // `random` in each process whose generators it reads.
 func buildDrawing(t *testing.T) string {
 	t.Helper()
-	original, err := filepath.Abs("../shim/python/dptrace_hook/rng.py")
+	original, err := filepath.Abs("../shim/python/dptrace_hook/read/rng.py")
 	if err != nil {
 		t.Fatal(err)
 	}

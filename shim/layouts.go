@@ -8,7 +8,7 @@ import (
 
 // layoutsFile is where the binary layouts of PROTOCOL.md are typed, for the
 // hook, for the recorder and for their tests.
-const layoutsFile = "python/dptrace_hook/layouts.py"
+const layoutsFile = "python/dptrace_hook/record/layouts.py"
 
 // Field is a number, or some bytes, in a binary layout.
 type Field struct {

@@ -15,7 +15,7 @@ import (
 // A pattern that names a folder would leave out __init__.py: those with a
 // leading _ are embedded only where a pattern matches the file itself.
 //
-//go:embed python/sitecustomize.py python/dptrace_hook/*.py
+//go:embed python/sitecustomize.py python/dptrace_hook/*.py python/dptrace_hook/*/*.py python/dptrace_hook/native/*.so
 var files embed.FS
 
 // Version of PROTOCOL.md.

@@ -34,7 +34,7 @@ func TestIsData(t *testing.T) {
 
 // What the kernel's word leaves out and what the hook's does must be the same.
 func TestListsAreTheHooks(t *testing.T) {
-	text, err := os.ReadFile(hook + "dptrace_hook/open_files.py")
+	text, err := os.ReadFile(hook + "dptrace_hook/read/open_files.py")
 	if err != nil {
 		t.Fatal(err)
 	}

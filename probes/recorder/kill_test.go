@@ -27,7 +27,7 @@ const killsVariable = "DPTRACE_KILLS"
 // and says at its end how many, and that nothing kept it from ending.
 const trainer = `
 import os, sys, time
-from dptrace_hook import ring
+from dptrace_hook.record import ring
 print("ready", flush=True)
 n = 0
 while not os.path.exists(sys.argv[1]):

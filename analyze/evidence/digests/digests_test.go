@@ -13,7 +13,7 @@ import (
 
 // TestNames: the bits of a kind are those that the hook writes.
 func TestNames(t *testing.T) {
-	source, err := os.ReadFile("../../../shim/python/dptrace_hook/sample.py")
+	source, err := os.ReadFile("../../../shim/python/dptrace_hook/read/sample.py")
 	if err != nil {
 		t.Fatal(err)
 	}

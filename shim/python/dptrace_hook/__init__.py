@@ -8,13 +8,13 @@ import sys
 import time
 from _thread import get_ident
 
-# Modules to tend right after they have run, and how: a function of this package, as "module.function".
-# Only these are watched until torch.utils.data is there; hooks.activate() adds the others.
+# Modules to tend right after they have run, and how: a function of this package, as "layer.module.function".
+# Only these are watched until torch.utils.data is there; watch.dataloader.activate() adds the others.
 WATCHED = {
-    "subprocess": "children.watch_subprocess",
-    "multiprocessing.process": "children.watch_process",
-    "torch.utils.data": "hooks.activate",
-    "torch.utils.data._utils.worker": "hooks.worker_reloaded",
+    "subprocess": "watch.children.watch_subprocess",
+    "multiprocessing.process": "watch.children.watch_process",
+    "torch.utils.data": "watch.dataloader.activate",
+    "torch.utils.data._utils.worker": "watch.dataloader.worker_reloaded",
 }
 
 
@@ -66,18 +66,18 @@ class Finder:
 def perform(action, module):
     """Runs one of our functions on a freshly imported module; fails open."""
     try:
-        from . import guard
+        from .record import guard
     except ImportError:  # our folder has been removed under a living process
         return
     try:
-        home, function = action.split(".")
+        home, _, function = action.rpartition(".")
         getattr(__import__(__name__ + "." + home, fromlist=[home]), function)(module)
     except Exception as e:
         if guard.theirs(e):
             raise
 
 
-def watch(name, action):
+def after_import(name, action):
     """From now on, `action` after each import of `name`; at once if it is loaded already."""
     WATCHED[name] = action
     module = sys.modules.get(name)
@@ -102,7 +102,8 @@ def _system(original):
         status = original(command)
         if status:
             try:
-                from . import children, guard
+                from .record import guard
+                from .watch import children
             except ImportError:
                 return status
             try:

@@ -5,7 +5,7 @@ import struct
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from dptrace_hook import layouts  # noqa: E402
+from dptrace_hook.record import layouts  # noqa: E402
 
 RECORD_BYTES = layouts.packed(layouts.RECORD_FIELDS).size
 # The first numbers of the module are the types of records; 0 is the first, and they end where they no longer rise by one.

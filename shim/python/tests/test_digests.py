@@ -12,7 +12,7 @@ import torch
 from harness import PRELUDE, PYTHON, HookTest, versions
 
 sys.path.insert(0, PYTHON)
-from dptrace_hook import digests, open_files, sample  # noqa: E402
+from dptrace_hook.read import digests, open_files, sample  # noqa: E402
 
 ALL, SOME, LITTLE, STRINGS, INTEGERS, LEFT, BRIEF = 1, 2, 4, 8, 16, 32, 128
 Pair = collections.namedtuple("Pair", "x y")

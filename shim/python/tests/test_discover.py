@@ -7,7 +7,7 @@ import torch.utils.data  # noqa: F401
 from harness import PYTHON
 
 sys.path.insert(0, PYTHON)
-from dptrace_hook import discover  # noqa: E402
+from dptrace_hook.read import discover  # noqa: E402
 
 
 class Modules(unittest.TestCase):

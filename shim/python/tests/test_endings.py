@@ -88,6 +88,28 @@ class Asked(HookTest):
             for name in os.listdir(self.spool):
                 os.unlink(os.path.join(self.spool, name))
 
+    def test_a_death_that_ends_the_program_between_two_batches(self):
+        """torch's SIGCHLD handler raises wherever the program is; the iterator lives on in whatever holds it, until nothing more is written."""
+        code, _, err = self.run_program("""
+            import time
+            class Deadly(Noise):
+                def __getitem__(self, i):
+                    if i == 13:
+                        os._exit(3)
+                    return super().__getitem__(i)
+            if __name__ == "__main__":
+                import builtins
+                builtins.kept = iter(DataLoader(Deadly(), batch_size=4, num_workers=2, multiprocessing_context="fork"))
+                for batch in builtins.kept:
+                    time.sleep(100)
+            """)
+        self.assertEqual(code, 1, err)
+        self.assertIn("exited unexpectedly", err)
+        self.assert_no_errors()
+        exits = [(w.worker, w.exit_code, w.asked) for w in self.main_ring().of("worker") if w.phase == "exit"]
+        self.assertIn((1, 3, "no"), exits)
+        self.assertFalse([e for e in exits if e[0] == 0 and e[2] == "no"], exits)
+
     def test_the_exit_status_is_left_for_the_program(self):
         out = self.run_both("""
             import signal

@@ -18,7 +18,8 @@ import torch.utils.data
 from harness import PYTHON
 
 sys.path.insert(0, PYTHON)
-from dptrace_hook import discover, guard, heap, holders, ring, rng, slots  # noqa: E402
+from dptrace_hook.record import guard, ring  # noqa: E402
+from dptrace_hook.read import discover, heap, holders, rng, slots  # noqa: E402
 
 
 class Plain:
@@ -294,7 +295,7 @@ class Watched(unittest.TestCase):
         found = [held("p.quiet", quiet), held("p.moved", moved)]
         with mock.patch.object(heap, "hidden", lambda: found), mock.patch.dict(slots._NUMBERS, clear=True), \
                 mock.patch.object(ring, "put_json", lambda kind, facts, t=0: names.append(facts.get("path"))), \
-                mock.patch.object(ring, "put", lambda kind, payload, t=0: states.append(slots._STATE.unpack_from(payload)[0:6])):
+                mock.patch.object(ring, "pack", lambda kind, t, *values: states.append(values[:6])):
             s = slots.Slots(0, 0, 1)
             s.begin()
             del names[:], states[:]
@@ -368,7 +369,7 @@ def cached_of(n):
 
 class Engines(unittest.TestCase):
     def test_state(self):
-        from dptrace_hook import quasi
+        from dptrace_hook.read import quasi
         quasi.watch(sys.modules["torch.quasirandom"])
         make = functools.partial(torch.quasirandom.SobolEngine, 3)
         a, b, c, d = make(scramble=True, seed=1), make(scramble=True, seed=1), make(scramble=True, seed=2), make()

@@ -11,7 +11,9 @@ from harness import PYTHON
 
 sys.path.insert(0, PYTHON)
 import rings  # noqa: E402
-from dptrace_hook import digests, fetches, iterators, layouts, open_files, ring, slots, steps, training  # noqa: E402
+from dptrace_hook.record import layouts, ring  # noqa: E402
+from dptrace_hook.read import digests, open_files, slots  # noqa: E402
+from dptrace_hook.watch import fetches, iterators, steps, training  # noqa: E402
 
 
 class Payloads(unittest.TestCase):

@@ -8,7 +8,7 @@ import torch
 from harness import PYTHON
 
 sys.path.insert(0, PYTHON)
-from dptrace_hook import overlaps, sample  # noqa: E402
+from dptrace_hook.read import overlaps, sample  # noqa: E402
 
 SERIES = torch.rand(400, 3, generator=torch.Generator().manual_seed(1))
 

@@ -94,7 +94,7 @@ CASES = {
 
 class Reads(HookTest):
     def test_cases(self):
-        program = [PRELUDE, "LOOKUP = {}\nfrom dptrace_hook import held, reads\nimport torch.utils.data._utils.collate as c\n"]
+        program = [PRELUDE, "LOOKUP = {}\nfrom dptrace_hook.read import held, reads\nimport torch.utils.data._utils.collate as c\n"]
         for n, (body, *_) in enumerate(CASES.values()):
             program.append("class Data%d(Bare):\n    def __getitem__(self, i):\n        %s\n" % (n, body))
         program.append("""
@@ -119,7 +119,7 @@ for n in range(%d):
 
     def test_streams(self):
         code, out, err = self.run_program(PRELUDE + """
-from dptrace_hook import held, reads
+from dptrace_hook.read import held, reads
 import torch.utils.data._utils.collate as c
 class Source:
     def __init__(self):
@@ -159,7 +159,7 @@ for data in Stream(), Itself(), ConcatDataset([Subset(Bare(), [1])]):
         code, out, err = self.run_program(PRELUDE + """
 import random
 import numpy as np
-from dptrace_hook import anew
+from dptrace_hook.read import anew
 SEED = 5
 LATE = types.SimpleNamespace(rng=None)
 def noise():

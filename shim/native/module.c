@@ -1,0 +1,74 @@
+#include "native.h"
+
+int minor;
+PyObject *struct_error;
+
+PyObject *add_type(PyObject *module, const char *name, PyType_Spec *spec)
+{
+	PyObject *type = PyType_FromSpec(spec);
+	if (!type)
+		return NULL;
+	Py_IncRef(type);
+	if (PyModule_AddObject(module, name, type) < 0) {
+		Py_DecRef(type);
+		Py_DecRef(type);
+		return NULL;
+	}
+	return type;
+}
+
+static PyObject *now(PyObject *module, PyObject *none)
+{
+	return PyLong_FromUnsignedLongLong(clock_ns(CLOCK_MONOTONIC));
+}
+
+static PyObject *cpu(PyObject *module, PyObject *none)
+{
+	return PyLong_FromUnsignedLongLong(clock_ns(CLOCK_THREAD_CPUTIME_ID));
+}
+
+static int exec(PyObject *module)
+{
+	static int used;
+	const char *version = Py_GetVersion(); /* 3.11.2 (main, … */
+	PyObject *library;
+
+	if (used) { /* what is static here would be shared by two interpreters */
+		fails(PyExc_ImportError, "loaded before in this process");
+		return -1;
+	}
+	for (version += 2; *version >= '0' && *version <= '9'; version++)
+		minor = 10 * minor + (*version - '0');
+	library = PyImport_ImportModule("struct");
+	if (!library)
+		return -1;
+	struct_error = PyObject_GetAttrString(library, "error");
+	Py_DecRef(library);
+	if (!struct_error || around_ready(module) < 0 || sink_ready(module) < 0 || peeks_ready(module) < 0 || places_ready(module) < 0)
+		return -1;
+	used = 1;
+	return 0;
+}
+
+static PyMethodDef functions[] = {
+	{"now", now, METH_NOARGS, "CLOCK_MONOTONIC in ns"},
+	{"cpu", cpu, METH_NOARGS, "CPU time of this thread in ns"},
+	{"original_of", original_of, METH_O, "what an Around wraps; None for anything else"},
+	{"Record", make_record, METH_FASTCALL, "Record(sink, kind, format): a function that packs and puts records"},
+	{"Integers", make_integers, METH_FASTCALL, "Integers(sink, kind, format): the same, with lists of integers behind the values"},
+	{NULL},
+};
+
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, exec}, {0}};
+
+static PyModuleDef definition = {
+	.ob_base = {.ob_refcnt = 1},
+	.m_name = "_dptrace_native",
+	.m_methods = functions,
+	.m_slots = slots,
+};
+
+EXPORT PyObject *PyInit__dptrace_native(void)
+{
+	return PyModuleDef_Init(&definition);
+}

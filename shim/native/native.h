@@ -1,0 +1,75 @@
+/* The parts of the helper, and what they share. What each does is said by its Python twin, dptrace_hook/patch/twin.py: same names,
+ * same behaviour, and the twin is right where they differ.
+ *
+ * All runs under the GIL, which is what keeps a record whole: between the first and the last store of one nothing here calls
+ * Python, so neither another thread nor a signal handler nor the garbage collector comes in between. */
+#ifndef NATIVE_H
+#define NATIVE_H
+
+#include "abi3.h"
+
+extern int minor;              /* of Python 3 */
+extern PyObject *struct_error; /* struct.error */
+
+int around_ready(PyObject *module);
+int sink_ready(PyObject *module);
+int peeks_ready(PyObject *module);
+int places_ready(PyObject *module);
+PyObject *original_of(PyObject *module, PyObject *f);
+PyObject *make_record(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *make_integers(PyObject *module, PyObject *const *args, Py_ssize_t n);
+
+static inline u64 clock_ns(int which)
+{
+	struct timespec t;
+	clock_gettime(which, &t);
+	return (u64)t.tv_sec * 1000000000ul + (u64)t.tv_nsec;
+}
+
+static inline PyObject *taken(PyObject *o)
+{
+	Py_IncRef(o);
+	return o;
+}
+
+static inline void drop(PyObject **at)
+{
+	PyObject *o = *at;
+	*at = NULL;
+	Py_DecRef(o); /* NULL is let through */
+}
+
+static inline void *fails(PyObject *exception, const char *text)
+{
+	PyErr_SetString(exception, text);
+	return NULL;
+}
+
+static inline int is_a(PyObject *o, unsigned long flag)
+{
+	return (PyType_GetFlags(o->ob_type) & flag) != 0;
+}
+
+/* Makes a type and puts it into the module. The reference that is returned is the caller's to keep: there is one module. */
+PyObject *add_type(PyObject *module, const char *name, PyType_Spec *spec);
+
+/* The end of a deallocation. */
+static inline void gone(PyObject *o)
+{
+	PyObject *type = (PyObject *)o->ob_type;
+	PyObject_GC_Del(o);
+	Py_DecRef(type);
+}
+
+#define VISIT(o) \
+	do { \
+		if (o) { \
+			int visited = visit((PyObject *)(o), arg); \
+			if (visited) \
+				return visited; \
+		} \
+	} while (0)
+/* Instances hold their type, and say so since 3.9 (bpo-40217). */
+#define VISIT_TYPE(o) VISIT(minor >= 9 ? (PyObject *)(o)->ob_type : NULL)
+
+#endif

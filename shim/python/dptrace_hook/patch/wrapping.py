@@ -1,0 +1,51 @@
+"""Replaces functions and methods by wrappers, which call ours before and after: see twin.Around."""
+import os
+import sys
+
+from . import twin
+from .load import native
+
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # this package
+
+# theirs(e) of the guard, which sets it: whether an exception of a callback must reach the program.
+guard = {"theirs": None}
+
+
+def around(original, before=None, after=None, failed=None):
+    """A wrapper of a function or any other callable: before(args, kwargs) gives a token; after(token, result, args, kwargs);
+    failed(token, raised, args, kwargs). kwargs is None where there are none."""
+    return native.Around(original, before, after, failed, guard["theirs"])
+
+
+def wrap(owner, name, before=None, after=None, failed=None, traced=False):
+    """Replaces owner.name by a wrapper of it, once. traced: compilers of torch may trace it, which know functions of Python only."""
+    original = owner.__dict__.get(name)
+    if original is None or original_of(original) is not None:
+        return
+    make = twin if traced else native
+    setattr(owner, name, make.Around(original, before, after, failed, guard["theirs"]))
+
+
+def original_of(f):
+    """What a wrapper of ours wraps; None for anything else."""
+    found = native.original_of(f)
+    return twin.original_of(f) if found is None else found
+
+
+def caller():
+    """The frame that called a wrapper of ours, or the first outside of this package from here on; None: there is none."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_HERE):
+        frame = frame.f_back
+    return frame
+
+
+def dress(new, original):
+    """Makes a function pass for another."""
+    for attribute in ("__module__", "__name__", "__qualname__", "__doc__"):
+        try:
+            setattr(new, attribute, getattr(original, attribute))
+        except AttributeError:
+            pass
+    new.__wrapped__ = original
+    return new

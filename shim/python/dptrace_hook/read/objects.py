@@ -1,0 +1,105 @@
+"""What may be looked at of the program's objects without running code of its own: types, instance dictionaries, frames' variables.
+
+A leaf: nothing of this package is imported for it.
+"""
+import os
+import sys
+import types
+from collections import OrderedDict, defaultdict, deque
+
+HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE of CPython's Include/object.h: a class made by a class statement
+ATOMS = {int, float, complex, str, bytes, bytearray, bool, type(None), range, slice, type(Ellipsis)}
+DICTS = (dict, OrderedDict, defaultdict)
+SEQUENCES = (list, tuple, deque, set, frozenset)
+CODE_FREE = (types.BuiltinFunctionType, types.CodeType, types.MappingProxyType)
+BARREN = {"logging", "threading", "_thread", "multiprocessing", "asyncio", "weakref", "re", "_io", "ctypes"}  # instances lead nowhere
+# Packages whose code is not searched; objects of their classes are (Subset, ConcatDataset, Compose, ...).
+_LIBRARIES = {"torch", "numpy", "builtins", "torchvision", "torchaudio", "torchdata", "PIL", "cv2", "scipy", "pandas", "pyarrow",
+              "dptrace_hook"}
+_STDLIB = os.path.dirname(os.__file__) + os.sep
+
+
+def name(cls):
+    module = cls.__module__ if type(cls.__module__) is str else "?"
+    return main(module) + "." + cls.__qualname__
+
+
+def main(module):
+    """The name of a module as the program that is run as it calls it."""
+    return "__main__" if module == "__mp_main__" else module if type(module) is str else "?"
+
+
+def owner_name(owner):
+    if owner is None:
+        return ""
+    if type(owner) is types.ModuleType:
+        return main(owner.__name__)
+    return name(owner if isinstance(owner, type) else type(owner))
+
+
+def locals_of(frame):
+    """A copy of a frame's locals. Up to 3.12 f_locals is a dictionary that lives on with the frame and would keep alive
+    what the program deletes; from 3.13 on it is a live view, which must not be cleared."""
+    snapshot = frame.f_locals
+    found = dict(snapshot)
+    if sys.version_info < (3, 13):
+        snapshot.clear()
+    return found
+
+
+_DICT_GETTERS = (types.GetSetDescriptorType, types.MemberDescriptorType)  # the second: of SimpleNamespace
+
+
+def attributes_of(obj, cls):
+    """The instance dictionary of an object; an empty one where it has none, or a property of the user's in its place."""
+    for k in cls.__mro__:
+        d = k.__dict__.get("__dict__")
+        if d is not None:
+            attributes = d.__get__(obj) if type(d) in _DICT_GETTERS else None
+            return attributes if type(attributes) is dict else {}
+    return {}
+
+
+def barred(cls):
+    """Reports whether a class has something of its own in the place of __dict__."""
+    d = next((k.__dict__["__dict__"] for k in cls.__mro__ if "__dict__" in k.__dict__), None)
+    return d is not None and type(d) not in _DICT_GETTERS
+
+
+_library = {}
+
+
+def library(module):
+    """Reports whether a module is Python's, torch's or the like."""
+    if type(module) is not str:
+        return True
+    top = module.partition(".")[0]
+    known = _library.get(top)
+    if known is None:
+        file = getattr(sys.modules.get(top), "__file__", None)
+        known = _library[top] = top in _LIBRARIES or top in getattr(sys, "stdlib_module_names", ()) or (
+            type(file) is str and file.startswith(_STDLIB) and "-packages" not in file)
+    return known
+
+
+def key(k):
+    """How code spells the key of a dictionary, as far as that needs no code of the program's."""
+    cls = type(k)
+    if cls in (str, int):
+        return repr(k)
+    return "(%s)" % ", ".join([key(e) for e in k]) if cls is tuple and len(k) < 5 else cls.__qualname__
+
+
+def plain_key(k):
+    """Reports whether to look up a key runs no code of the program's."""
+    return type(k) in (str, int) or type(k) is tuple and all(type(e) in (str, int) for e in k)
+
+
+def unlike(path, taken):
+    """The path, or one that nothing else has."""
+    n, unique = 1, path
+    while unique in taken:
+        n += 1
+        unique = "%s (%d)" % (path, n)
+    taken.add(unique)
+    return unique

@@ -1,0 +1,1 @@
+"""What is patched, one file for each thing that is watched. dataloader.py is where it begins."""

@@ -1,0 +1,206 @@
+"""What this process does to others: the signals that it sends, and what it learns of children that ended badly, and whether
+the program looks at it. Of a child that ends with 0 nothing is written.
+
+Whether a result is used says the caller's bytecode: what comes after the call.
+"""
+import opcode
+import os
+import sys
+from _thread import get_ident
+
+from ..patch import wrapping
+from ..record import guard, ring
+
+_OPS = opcode.opmap
+_CACHE, _POP, _CONST = _OPS.get("CACHE", -1), _OPS["POP_TOP"], _OPS["LOAD_CONST"]
+_NONE = {op for name, op in _OPS.items() if name.startswith("POP_JUMP") and name.endswith("NONE")}  # Python >= 3.11
+_IS = {_OPS[name] for name in ("IS_OP", "COMPARE_OP") if name in _OPS}
+_MAX_TOLD = 4096
+
+after_end = None  # asked after the status of each multiprocessing.Process that has ended is learned
+
+_told = set()
+_last = {}  # by thread: (pid, exit code) of the child that ended badly last, of which a function of subprocess has learned
+_pids = {}  # by id of a CompletedProcess: (weak reference to it, pid)
+
+
+def write(facts):
+    if ring.ring.pid != os.getpid():  # forked where torch is not, so nobody has told the ring
+        ring.after_fork("fork")
+        _told.clear()
+    if not ring.ring.closed:
+        ring.put_json(ring.ACT, facts)
+
+
+def used(frame):
+    """Reports whether a caller does anything with what it gets: more than to throw it away or to ask whether it is None."""
+    code, at = frame.f_code.co_code, frame.f_lasti + 2
+    while at < len(code) and code[at] == _CACHE:
+        at += 2
+    if at + 2 >= len(code):
+        return True
+    if code[at] == _CONST and code[at + 2] in _IS:
+        return frame.f_code.co_consts[code[at + 1]] is not None
+    return code[at] != _POP and code[at] not in _NONE
+
+
+def inside(frame):
+    """Reports whether a caller is the module that has a status in its hands to give it to somebody else."""
+    name = frame.f_globals.get("__name__")
+    return type(name) is str and (name in ("subprocess", "os") or name.startswith(("multiprocessing.", "dptrace_hook")))
+
+
+def learned(pid, code, read, by, begin=0):
+    """A child's status that is no good. begin: of a child whose pid nobody knows."""
+    key = (pid, begin, read)
+    if key in _told or len(_told) >= _MAX_TOLD:
+        return
+    _told.add(key)
+    write({"op": "status", "pid": pid, "exit_code": code, "read": "yes" if read else "no", "by": by, "begin_ns": begin})
+
+
+def got(pid, code, frame, by):
+    """A caller got a status."""
+    if type(code) is not int or code == 0 or type(pid) is not int:
+        return
+    if inside(frame):
+        _last[get_ident()] = pid, code
+        learned(pid, code, frame.f_code.co_name in ("check_returncode", "__repr__"), by)
+    else:
+        learned(pid, code, used(frame), by)
+
+
+def _asked(by):
+    """After Popen.wait() and Popen.poll()."""
+    def asked(_, code, args, kwargs):
+        got(args[0].__dict__.get("pid"), code, wrapping.caller(), by)
+    return asked
+
+
+def _through(by):
+    """Around call(), check_call() and run(), which have a Popen of their own."""
+    def begins(args, kwargs):
+        _last.pop(get_ident(), None)
+
+    def failed(_, raised, args, kwargs):
+        here = get_ident()
+        if type(raised).__name__ == "CalledProcessError" and here in _last:
+            learned(*_last.pop(here), True, by)
+
+    def returned(_, result, args, kwargs):
+        here, frame = get_ident(), wrapping.caller()
+        if here in _last and not inside(frame) and used(frame):
+            pid, code = _last.pop(here)
+            if result == code and type(result) is int:
+                learned(pid, code, True, by)
+            else:
+                _remember(result, pid)
+    return begins, returned, failed
+
+
+def _remember(result, pid):
+    import weakref
+    number = id(result)
+    _pids[number] = weakref.ref(result, lambda _: _pids.pop(number, None)), pid
+
+
+def _returncode(pid_of, by):
+    """A property in place of an attribute, which stays where it is: in the instance's dictionary."""
+    def read(self):
+        try:
+            code = self.__dict__["returncode"]
+        except KeyError:
+            raise AttributeError("'%s' object has no attribute 'returncode'" % type(self).__name__) from None
+        try:
+            if code:
+                got(pid_of(self), code, sys._getframe(1), by)
+        except Exception as e:
+            if guard.theirs(e):
+                raise
+        return code
+
+    def write_(self, code):
+        self.__dict__["returncode"] = code
+
+    def delete(self):
+        try:
+            del self.__dict__["returncode"]
+        except KeyError:
+            raise AttributeError("returncode") from None
+    return property(read, write_, delete)
+
+
+def watch_subprocess(module):
+    """subprocess was imported."""
+    if "returncode" in module.Popen.__dict__:
+        return
+    for name in ("wait", "poll"):
+        wrapping.wrap(module.Popen, name, after=_asked("Popen.%s" % name))
+    for name in ("call", "check_call", "run"):
+        wrapping.wrap(module, name, *_through("subprocess.%s" % name))
+    module.Popen.returncode = _returncode(lambda self: self.__dict__.get("pid"), "Popen.returncode")
+    module.CompletedProcess.returncode = _returncode(lambda self: _pids.get(id(self), (None, None))[1], "CompletedProcess.returncode")
+
+
+def _status(process):
+    """(pid, exit code) of a multiprocessing.Process that has ended, without reaping it."""
+    popen = process.__dict__.get("_popen")
+    d = getattr(popen, "__dict__", {})
+    return d.get("pid"), d.get("returncode")
+
+
+def watch_process(module):
+    """multiprocessing.process was imported."""
+    base = module.BaseProcess
+
+    def joined(_, result, args, kwargs):
+        pid, code = _status(args[0])
+        if code and type(pid) is int:
+            learned(pid, code, False, "Process.join")
+        if code is not None and after_end is not None:
+            after_end(args[0])
+
+    def exitcode(_, code, args, kwargs):
+        frame = wrapping.caller()
+        if code and not inside(frame):
+            got(_status(args[0])[0], code, frame, "Process.exitcode")
+        if code is not None and after_end is not None:
+            after_end(args[0])
+    wrapping.wrap(base, "join", after=joined)
+    original = base.__dict__["exitcode"]
+    if wrapping.original_of(original.fget) is None:
+        base.exitcode = property(wrapping.around(original.fget, after=exitcode), None, None, original.__doc__)
+
+
+def ran(status, frame, begin):
+    """os.system() has returned."""
+    learned(0, -(status & 0x7f) if status & 0x7f else status >> 8, used(frame), "os.system", begin)
+
+
+def watch_signals():
+    """os.kill and os.killpg, through which multiprocessing, subprocess and psutil send signals, too. Told before: the target
+    may be this process."""
+    def sends(kill, group):
+        def sending(args, kwargs):
+            if len(args) == 2 and type(args[0]) is int and issubclass(type(args[1]), int) and int.__int__(args[1]):
+                write({"op": "signal", "pid": -args[0] if group else args[0], "signal": int.__int__(args[1]), "by": kill})
+        return sending
+    for name, group in (("kill", False), ("killpg", True)):
+        wrapping.wrap(os, name, before=sends("os." + name, group))
+
+
+def awaited():
+    """Reports whether multiprocessing has children that it waits for as this process ends: how they end is still to be learned."""
+    module = sys.modules.get("multiprocessing.process")
+    for process in list(module.__dict__.get("_children", ())) if module is not None else ():
+        d = process.__dict__
+        target, config = d.get("_target"), d.get("_config")
+        worker = type(target) is type(awaited) and target.__name__ == "_worker_loop"
+        if not worker and not (type(config) is dict and config.get("daemon") is True):
+            return True
+    return False
+
+
+def ended():
+    """This process ends in good order, whatever its exit code will be: nothing that nobody caught ended it."""
+    write({"op": "end"})

@@ -1,0 +1,392 @@
+"""The side of the training loop: passes, indices handed to workers, batches delivered."""
+import os
+import struct
+import sys
+import weakref
+
+from ..patch import wrapping
+from ..record import layouts, ring
+from ..record.ring import mono
+from ..read import anew, attributes, extents, heap, identity, modes, objects, shuffles, slots
+from . import dist, failures, fetches, pickles, processes, steps, training, worker_exits
+
+_PUT_MAX = 4096  # indices in a record
+_INT = {int}
+_loaders = 0
+_running = {}  # id of an iterator with workers -> weak reference to it
+
+
+def after_fork():
+    _running.clear()
+
+
+# Libraries that make loaders for a program, also where they are installed elsewhere: the line of the program that led to a
+# loader of theirs is further out. Names that programs give to folders of their own (data, datasets, composer) are not among them.
+_MAKERS = {"torch", "torchvision", "torchaudio", "torchtext", "torchdata", "transformers", "accelerate", "lightning",
+           "pytorch_lightning", "lightning_fabric", "monai", "timm", "fastai", "ignite", "catalyst", "skorch", "webdataset", "litdata",
+           "deepspeed", "trl", "setfit", "sentence_transformers", "torch_geometric", "mmengine", "detectron2", "ultralytics"}
+_STDLIB = os.path.dirname(os.__file__) + os.sep
+
+
+def _of_library(frame):
+    """Whether a frame is of a library's code, or of the script by which a library is started."""
+    file = frame.f_code.co_filename
+    if "/site-packages/" in file or "/dist-packages/" in file or file.startswith(_STDLIB) or file.startswith("<frozen"):
+        return True
+    name = frame.f_globals.get("__name__")
+    if type(name) is not str:
+        return False
+    if name == "__main__":
+        return os.path.basename(os.path.dirname(file)) in ("bin", "Scripts") and not file.endswith(".py")
+    return name.partition(".")[0] in _MAKERS
+
+
+def where_made():
+    """The callers of DataLoader(...): (the innermost that is of no library, else the innermost of all; up to 8 outside torch's
+    loader and this package) as (file, line), innermost first."""
+    frame, stack, place = wrapping.caller(), [], None
+    while frame is not None and (len(stack) < 8 or place is None):
+        file = frame.f_code.co_filename
+        if "/dptrace_hook/" not in file and "/torch/utils/data/" not in file and not file.startswith("<frozen"):
+            at = (file, frame.f_lineno)
+            if len(stack) < 8:
+                stack.append(at)
+            if place is None and not _of_library(frame):
+                place = at
+        frame = frame.f_back
+    return (place or (stack or [("", 0)])[0], stack)
+
+
+def loader_made(_, result, args, kwargs):
+    """After DataLoader.__init__: remembers where and when, for the first iteration."""
+    note(args[0], where_made())
+
+
+def note(loader, at):
+    notes = loader.__dict__["_dptrace"] = {"of": id(loader), "pid": ring.ring.pid, "at": at, "t": mono(), "number": 0, "passes": 0,
+                                           "open": -1}
+    return notes
+
+
+def facts_of(loader):
+    """Our notes in a loader; a loader that came about by copying one gets its own, also by a fork."""
+    notes = loader.__dict__.get("_dptrace")
+    if notes is None or notes["of"] != id(loader) or notes["pid"] != ring.ring.pid:
+        return note(loader, notes["at"] if notes else (("", 0), []))
+    return notes
+
+
+def describe(loader, iterator, notes, origin):
+    """The loader record. Only instance dictionaries are read; the length of a dataset of the user's own would be a call."""
+    global _loaders
+    _loaders += 1
+    notes["number"] = _loaders
+    d, it = loader.__dict__, iterator.__dict__
+    batch_sampler, batched = d.get("batch_sampler"), it.get("_auto_collation")
+    integer = identity.integer
+    workers = integer(it.get("_num_workers"), 0)
+    (file, line), stack = notes["at"]
+    facts = identity.sampling(loader)
+    facts.update({
+        "loader": _loaders, "class": objects.name(type(loader)), "dataset_class": objects.name(type(d.get("dataset"))),
+        "dataset_id": origin.number if type(origin) is identity.Leaf else 0,
+        "given": identity.given.of(d.get("dataset"), loader)[0], "iterable": it.get("_dataset_kind") == 1,
+        "length": identity.length(d.get("dataset")), "batch_size": integer(d.get("batch_size")),
+        "num_workers": workers,
+        "prefetch": integer(d.get("prefetch_factor")), "drop_last": bool(it.get("_drop_last") is True),
+        "pin_memory": it.get("_pin_memory") is True,
+        "persistent": d.get("persistent_workers") is True, "in_order": it.get("_in_order", True) is True,
+        "batched": "" if type(batched) is not bool else "yes" if batched else "no", "len_asked": len_asked(loader),
+        "start_method": start_method(loader) if workers else "",
+        "batch_sampler": objects.name(type(batch_sampler)) if batch_sampler is not None else "",
+        "generator": d.get("generator") is not None, "collate": callable_name(d.get("collate_fn")),
+        "worker_init": callable_name(d.get("worker_init_fn")), "file": file, "line": line,
+        "stack": "\n".join("%s:%d" % a for a in stack)})
+    if facts["iterable"]:
+        facts["shuffle"] = shuffles.named(d.get("dataset"))
+    ring.put_json(ring.LOADER, facts, notes["t"])
+
+
+def len_asked(loader):
+    """What len() of an IterableDataset gave when the program asked for the loader's: DataLoader keeps it, to warn by."""
+    return 0 if loader is None else identity.integer(loader.__dict__.get("_IterableDataset_len_called"), 0)
+
+
+def start_method(loader):
+    import multiprocessing
+    context = loader.__dict__.get("_DataLoader__multiprocessing_context")
+    method = getattr(type(context), "_name", None) if context is not None else None
+    return method or multiprocessing.get_start_method(allow_none=True) or multiprocessing.get_all_start_methods()[0]
+
+
+def callable_name(f):
+    if f is None:
+        return ""
+    d = f if hasattr(type(f), "__code__") or type(f).__name__ in ("function", "builtin_function_or_method") else type(f)
+    return "%s.%s" % (d.__module__, d.__qualname__)
+
+
+def pass_begins(iterator, loader):
+    notes = facts_of(loader)
+    origin = identity.origin(loader, iterator)
+    new = not notes["number"]
+    if new:
+        dist.rank_known()
+        describe(loader, iterator, notes, origin)
+    d = iterator.__dict__
+    if notes["open"] >= 0:
+        end_pass(notes["number"], notes["open"], "dropped", notes["delivered"], loader)
+    number = notes["passes"]
+    notes["passes"], notes["open"], notes["delivered"] = number + 1, number, 0
+    notes["single"] = loader.__dict__.get("batch_size") == 1
+    d["_dptrace_at"] = (notes["number"], number)
+    d["_dptrace_notes"], d["_dptrace_arrived"] = notes, {}
+    d["_dptrace_of"] = weakref.ref(loader)
+    d["_dptrace_ids"] = None if origin is None or type(origin) is identity.Leaf else origin.ids
+    epoch = identity.attributes(identity.sampler_of(loader)).get("epoch")
+    seed = d.get("_base_seed")
+    ring.put_json(ring.PASS, {"loader": notes["number"], "pass": number, "phase": "begin",
+                              "sampler_epoch": epoch if type(epoch) is int else -1,
+                              "base_seed": seed if type(seed) is int else 0})
+    attributes.at_iter(iterator, loader, new)
+    modes.at_iter(iterator, loader)
+    slots.write_order(loader, notes["number"], number)
+
+
+def end_pass(number, number_of_pass, how, delivered, loader):
+    ring.put_json(ring.PASS, {"loader": number, "pass": number_of_pass, "phase": "end", "end": how, "delivered": delivered,
+                              "len_asked": len_asked(loader)})
+
+
+def workers_started(iterator, pickled):
+    """pickled: what pickles.starting has found."""
+    loader, number = iterator.__dict__["_dptrace_at"]
+    for i, process in enumerate(iterator._workers):
+        size, ns, cpu = pickled.get(id(process), (0, 0, 0))
+        heap.started(process)
+        ring.put_json(ring.WORKER, {"phase": "begin", "loader": loader, "pass": number, "worker": i, "pid": process.pid or 0,
+                                    "pickled_bytes": size, "pickle_ns": ns, "pickle_cpu_ns": cpu})
+
+
+def workers_ended(iterator):
+    """After _shutdown_workers, which joins them: what each left behind. It may be called again, or be broken off by
+    the error of a killed worker before it has joined all."""
+    for i in list(iterator.__dict__.get("_dptrace_alive") or ()):
+        code = iterator._workers[i].exitcode
+        if code is not None:
+            worker_ended(iterator, i, code)
+
+
+def worker_ended(iterator, number, code):
+    d = iterator.__dict__
+    d["_dptrace_alive"].discard(number)
+    loader, number_of_pass = d["_dptrace_at"]
+    ring.put_json(ring.WORKER, {"phase": "exit", "loader": loader, "pass": number_of_pass, "worker": number,
+                                "pid": iterator._workers[number].pid or 0,
+                                "exit_code": code, "asked": d["_dptrace_asked"].get(number, "")})
+
+
+def put_indices(at, batch, worker, index, t0, ns, ids=None):
+    """Integers as they are, in records of at most _PUT_MAX; of anything else its strings, or its types. ids: gives the ids
+    of the samples of a loader whose dataset is put together of others."""
+    kind = type(index)
+    if kind is int:
+        index = (index,)
+    elif kind is not list and kind is not tuple:
+        index = ()
+    if 0 < len(index) <= _PUT_MAX and ids is None and ring.integers(ring.PUT, t0, *at, batch, worker, ns, 0, len(index), index):
+        return
+    types = set(map(type, index))
+    if types != _INT and not (types and all(t is int or t.__module__ == "numpy" for t in types)):
+        keys = kind.__name__ if index is not None else ""
+        if index:
+            keys = ",".join(k if type(k) is str else type(k).__name__ for k in index[:32])
+        ring.pack(ring.PUT, t0, *at, batch, worker, ns, 0, -1, keys.encode("utf-8", "replace")[:256])
+        return
+    n = len(index)
+    for first in range(0, n, _PUT_MAX):
+        part = index if n <= _PUT_MAX else index[first:first + _PUT_MAX]
+        try:
+            tail = struct.pack("<%dq" % len(part), *part)
+        except struct.error:  # keys of more than 64 bits
+            ring.pack(ring.PUT, t0, *at, batch, worker, ns, 0, -1, b"int")
+            continue
+        if ids is not None:
+            tail += struct.pack("<%dq" % len(part), *ids(part))
+        ring.pack(ring.PUT, t0, *at, batch, worker, ns, first, len(part), tail)
+
+
+def delivered(iterator, batch, worker, t0, arrived, did, data):
+    """did: training.flags() as next() was called."""
+    d = iterator.__dict__
+    notes = d["_dptrace_notes"]
+    notes["delivered"] += 1
+    if processes.here["child"] is not None:
+        processes.here["child"].took()
+    rows = training.rows(data)
+    ring.pack(ring.NEXT, 0, *d["_dptrace_at"], batch & 0xFFFFFFFF, worker, 1 + 256 * steps.is_grad_enabled() + did, t0, arrived,
+              steps.taken, steps.last, steps.ran, steps.grads_from, steps.grads_to, training.restarts, rows)
+    training.end()
+    training.begin(rows, notes)
+
+
+def ended(iterator, raised, worker, t0, did):
+    at, notes = iterator.__dict__["_dptrace_at"], iterator.__dict__["_dptrace_notes"]
+    stop = isinstance(raised, StopIteration)
+    put_end(at, worker, 0 if stop else 2, t0, did)
+    if not stop and worker == -2:
+        failures.write(raised, at[0], at[1], -2, 0xFFFFFFFF, "next")
+        for number, code in worker_exits.died(iterator):
+            worker_ended(iterator, number, code)
+    if notes["open"] == at[1]:
+        notes["open"] = -1
+        end_pass(at[0], at[1], "exhausted" if stop else "error", notes["delivered"], iterator.__dict__["_dptrace_of"]())
+
+
+def put_end(at, worker, status, t0, did):
+    ring.pack(ring.NEXT, 0, *at, 0xFFFFFFFF, worker, status + 256 * steps.is_grad_enabled() + did, t0, 0, steps.taken, steps.last,
+              steps.ran, steps.grads_from, steps.grads_to, training.restarts, -1)
+    training.end()
+
+
+def process_ends():
+    """What was done with the last batch is known now; and a worker's death may have ended the program outside of next()."""
+    for reference in list(_running.values()):
+        iterator = reference()
+        for number, code in worker_exits.died(iterator) if iterator is not None else ():
+            worker_ended(iterator, number, code)
+    if steps.delivered:
+        put_end((0, 0), -1, layouts.STATUS_VALUES.index("exit"), mono(), training.flags())
+
+
+def next_called(args, kwargs):
+    """Before an iterator's _next_data."""
+    return mono(), training.flags()
+
+
+class MultiProcessing:
+    """Around the methods of _MultiProcessingDataLoaderIter, and of torchdata's copy of it."""
+
+    @staticmethod
+    def begin(args, kwargs):
+        pickled = pickles.starting.found = {}
+        return pickled
+
+    @staticmethod
+    def begun(pickled, result, args, kwargs):
+        pickles.starting.found = fetches.here.inherited = None
+        d = args[0].__dict__
+        d["_dptrace_asked"], d["_dptrace_alive"] = {}, set(range(len(d["_workers"])))
+        _running[id(args[0])] = weakref.ref(args[0])
+        workers_started(args[0], pickled)
+
+    @staticmethod
+    def not_begun(pickled, raised, args, kwargs):
+        pickles.starting.found = fetches.here.inherited = None
+
+    @staticmethod
+    def reset(args, kwargs):
+        """_reset(loader, first_iter=False)"""
+        if not (args[2] if len(args) > 2 else (kwargs or {}).get("first_iter", False)):
+            pass_begins(args[0], args[1])
+
+    @staticmethod
+    def put(args, kwargs):
+        return args[0].__dict__["_send_idx"], mono()
+
+    @staticmethod
+    def has_put(begun, result, args, kwargs):
+        d, (batch, t0) = args[0].__dict__, begun
+        if d["_send_idx"] != batch:
+            t1, info = mono(), d["_task_info"].get(batch)
+            put_indices(d["_dptrace_at"], batch, info[0] if info else -2, d.pop("_dptrace_index", None), t0, t1 - t0, d["_dptrace_ids"])
+
+    @staticmethod
+    def got(_, result, args, kwargs):
+        """_try_get_data: (whether there is anything, (batch, data))"""
+        if result[0]:
+            d = args[0].__dict__
+            d["_dptrace_got"] = batch = result[1][0]
+            d["_dptrace_arrived"][batch] = mono()
+
+    @staticmethod
+    def delivered(begun, data, args, kwargs):
+        t1, d = mono(), args[0].__dict__
+        batch = d["_dptrace_got"] if d.get("_in_order") is False else d["_rcvd_idx"] - 1
+        delivered(args[0], batch, -2, begun[0], d["_dptrace_arrived"].pop(batch, 0), begun[1], data)
+        r = ring.ring
+        r.calls += 1
+        if r.calls & 7 == 0:
+            r.cost(3 * (mono() - t1))  # with its share of put and got, which are as long
+
+    @staticmethod
+    def failed(begun, raised, args, kwargs):
+        ended(args[0], raised, -2, *begun)
+
+    @staticmethod
+    def mark_worker_as_unavailable(args, kwargs):
+        """It asks one worker to end: of all at the shutdown, of each that has reached its end of an IterableDataset."""
+        worker_exits.note(args[0], args[1] if len(args) > 1 else kwargs["worker_id"])
+
+    @staticmethod
+    def shutdown(args, kwargs):
+        if not sys.is_finalizing():
+            for i in list(args[0].__dict__.get("_dptrace_alive", ())):
+                worker_exits.note(args[0], i)
+
+    @staticmethod
+    def has_shut_down(_, result, args, kwargs):
+        if not sys.is_finalizing():
+            workers_ended(args[0])
+            _running.pop(id(args[0]), None)
+
+    @staticmethod
+    def has_not_shut_down(_, raised, args, kwargs):
+        MultiProcessing.has_shut_down(_, None, args, kwargs)
+
+
+class SingleProcess:
+    """Around the methods of _SingleProcessDataLoaderIter. Its __init__ makes the fetcher, after that of the base class has begun
+    the pass."""
+
+    @staticmethod
+    def begin(args, kwargs):
+        before, fetches.here.single = fetches.here.single, ()
+        return (before,)
+
+    @staticmethod
+    def begun(before, result, args, kwargs):
+        fetches.here.single = before[0]
+
+    not_begun = begun
+
+    @staticmethod
+    def delivered(begun, data, args, kwargs):
+        d = args[0].__dict__
+        batch = d["_dptrace_notes"]["delivered"]
+        put_indices(d["_dptrace_at"], batch, -1, d.pop("_dptrace_index", None), begun[0], 0, d["_dptrace_ids"])
+        delivered(args[0], batch, -1, begun[0], 0, begun[1], data)
+
+    @staticmethod
+    def failed(begun, raised, args, kwargs):
+        ended(args[0], raised, -1, *begun)
+
+
+def base_made(_, result, args, kwargs):
+    """After _BaseDataLoaderIter.__init__(loader)."""
+    iterator, loader = args[0], args[1] if len(args) > 1 else kwargs["loader"]
+    pass_begins(iterator, loader)
+    at = iterator.__dict__["_dptrace_at"]
+    anew.look_for(loader, at)
+    if fetches.here.single is not None:
+        heap.look_for(loader, at)
+        fetches.here.single = at
+    elif iterator.__dict__.get("_num_workers") and start_method(loader) == "fork":
+        slots.before_fork()
+        heap.look_for(loader, at)
+        fetches.here.inherited = extents.before_fork(loader, *at)
+
+
+def next_index(_, index, args, kwargs):
+    """After _next_index: what the sampler gave, for put_indices."""
+    args[0].__dict__["_dptrace_index"] = index

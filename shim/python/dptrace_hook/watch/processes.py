@@ -1,0 +1,216 @@
+"""Processes that the program forks itself, by multiprocessing.Process or torch.multiprocessing.start_processes: the large
+containers that they inherit with their target and its arguments, how much of them each copies, and whether the parent still
+holds them when the process has ended. If it does not, the pages that the process has to itself are no second copy.
+"""
+import functools
+import os
+import sys
+import types
+import weakref
+
+from ..patch import wrapping
+from ..record import guard, ring
+from ..record.ring import mono
+from ..read import addresses, discover, extents, objects, pagemap
+from . import children
+
+_SHARE = 50  # of its time a process spends one part on this, after the first few
+_FIRST = 8  # so many forks are looked at whatever it takes
+_MAX_FRAMES = 64
+_OPTIMIZED = 1  # inspect.CO_OPTIMIZED: the frame of a function
+# With these a function may keep the dictionary that f_locals is up to 3.12.
+_SNAPSHOTS = {"locals", "vars", "dir", "eval", "exec", "f_locals"}
+LIBRARYS_OWN = ("_worker_loop", "worker", "_process_worker")  # what children of a DataLoader, a Pool and an Executor run
+_BASE = {"_identity", "_config", "_parent_pid", "_parent_name", "_popen", "_closed", "_target", "_args", "_kwargs", "_name", "_dptrace"}
+
+_state = {"forks": 0, "spent": 0, "since": mono()}
+
+
+class Child:
+    """A process that looks at itself as a DataLoader's worker does. Its fetches: the batches that its own loaders deliver."""
+    number, passes = -1, 0
+
+    def __init__(self, inherited):
+        self.fetches, self.extents = 0, inherited
+        self.look("begin")
+
+    def look(self, when):
+        if self.extents is not None:
+            self.extents.write(0, self, when)
+
+    def took(self):
+        self.fetches += 1
+        if self.extents is not None:
+            self.extents.look(self)
+
+
+here = {"child": None}  # Child, in a process of this kind
+
+
+def watch(base):
+    # BaseProcess._bootstrap, in the child: also of classes with a run() of their own.
+    wrapping.wrap(base, "_bootstrap", None, lambda *_: ends(), lambda *_: ends())
+    children.after_end = ended
+
+
+def launches(frame):
+    """Reports whether this is where multiprocessing forks a Process."""
+    code = frame.f_code
+    return code.co_name == "_launch" and code.co_filename.endswith("popen_fork.py")
+
+
+def being_forked(frame):
+    """The multiprocessing.Process that a caller of os.fork() makes; None: it makes another kind of process."""
+    return objects.locals_of(frame).get("process_obj") if launches(frame) else None
+
+
+def before_fork(process):
+    """In the parent: leaves what the process inherits in it."""
+    target = process.__dict__.get("_target")
+    if guard.off or ring.ring.kind == "worker" or _name(target) in LIBRARYS_OWN:
+        return
+    t0, s = mono(), _state
+    s["forks"] += 1
+    if s["forks"] > _FIRST and s["spent"] * _SHARE > t0 - s["since"]:
+        return
+    what, roots = asked(process)
+    marks = {}
+    found = extents.large(roots, addresses.now() + extents.MAX_NS, marks)
+    if found:
+        inherited = extents.Inherited([extents.number(e, 0, 0, what) for e in found], found)
+        inherited.marks = {i: (n, marks[i]) for e, n in zip(found, inherited.numbers) for i in e.key[::2]}
+        inherited.target = weakref.ref(target) if type(target) is types.FunctionType else None
+        process.__dict__["_dptrace"] = inherited
+    s["spent"] += mono() - t0
+    ring.ring.hook_ns += mono() - t0
+
+
+def asked(process):
+    """(what the process runs, [(object, path, role)] that it reaches by that)."""
+    d, cls = process.__dict__, type(process)
+    target, args, kwargs = d.get("_target"), d.get("_args"), d.get("_kwargs")
+    if _name(target) == "_wrap" and _module(target) == "torch.multiprocessing.spawn" and type(args) is tuple and len(args) > 2:
+        target, args = args[0], args[2]  # (fn, index, args, error file)
+    roots = [(a, "args[%d]" % i, "dataset") for i, a in enumerate(args[:discover.MAX_ITEMS])] if type(args) in (tuple, list) else []
+    if type(kwargs) is dict:
+        roots += [(a, "kwargs[%s]" % objects.key(k), "dataset") for k, a in list(kwargs.items())[:discover.MAX_ITEMS]]
+    roots += [(a, "self.%s" % k, "dataset") for k, a in list(d.items())[:discover.MAX_ITEMS] if type(k) is str and k not in _BASE]
+    if type(target) is types.MethodType:
+        roots += [(target.__self__, "self", "dataset"), (target.__func__, _name(target), "dataset")]
+    elif target is not None:
+        roots.append((target, _name(target), "dataset"))
+    if not objects.library(cls.__module__):  # a class of the program's, with a run() of its own
+        roots += [(f, "%s.%s" % (k.__qualname__, n), "dataset") for k in cls.__mro__ if not objects.library(k.__module__)
+                  for n, f in list(k.__dict__.items())[:discover.MAX_ITEMS] if type(f) is types.FunctionType]
+        return objects.name(cls), roots
+    return "%s.%s" % (objects.main(_module(target)), _name(target)), roots
+
+
+def _function(target):
+    """What a bound method or a partial calls."""
+    for _ in range(8):
+        if type(target) is types.MethodType:
+            target = target.__func__
+        elif type(target) is functools.partial:
+            target = target.func
+        else:
+            break
+    return target
+
+
+def _named(target):
+    """Of a function or class itself, of another callable object its class."""
+    target = _function(target)
+    return target if type(target) in (types.FunctionType, types.BuiltinFunctionType, type) else type(target)
+
+
+def _name(target):
+    return _named(target).__qualname__
+
+
+def _module(target):
+    module = _named(target).__module__
+    return module if type(module) is str else "?"
+
+
+def after_fork(frame):
+    """In the child of any os.fork()."""
+    here["child"], _state["forks"], _state["spent"], _state["since"] = None, 0, 0, mono()
+    process = being_forked(frame)
+    inherited = process.__dict__.get("_dptrace") if process is not None else None
+    if inherited is not None:
+        looks = pagemap.of_parent(inherited)
+        if looks is not None:
+            here["child"] = Child(looks)
+
+
+def ends():
+    """The process is about to end: its last look."""
+    try:
+        child, here["child"] = here["child"], None
+        if child is not None:
+            child.look("end")
+    except Exception as e:
+        if guard.theirs(e):
+            raise
+
+
+def ended(process):
+    """In the parent, which has just learned that the process has ended: which of the containers it still holds itself."""
+    inherited = process.__dict__.get("_dptrace")
+    if type(inherited) is not extents.Inherited or inherited.pid != os.getpid():
+        return
+    del process.__dict__["_dptrace"]
+    t0, s = mono(), _state
+    held = _held(inherited, wrapping.caller())
+    looks = pagemap.Extents(inherited) if held else None
+    if looks is not None:
+        looks.write(0, _Parent(), "held", held)
+    s["spent"] += mono() - t0
+    ring.ring.hook_ns += mono() - t0
+
+
+class _Parent:
+    """As pagemap.Extents wants it, for a single look."""
+    number, fetches, extents = -1, 0, None
+
+
+def _held(inherited, frame):
+    """The numbers of the extents whose containers can be reached from what this thread runs, or from the target: those that
+    hold the same as before."""
+    held = set()
+
+    def taken(obj, cls, path):
+        number, mark = inherited.marks.get(id(obj), (0, None))
+        if mark is None:
+            return False
+        n = addresses.length(obj, cls)
+        if n >= 0 and addresses.mark(obj, cls, n) == mark:
+            held.add(number)
+        return cls in addresses.EXACT
+
+    walk = extents.Walk(taken)
+    for _ in range(_MAX_FRAMES):
+        if frame is None:
+            break
+        items = _variables(frame)
+        walk.keep.append(items)
+        for name, value in items:
+            walk.add(value, name, "dataset", None)
+        if not objects.library(frame.f_globals.get("__name__")):
+            walk.code_names(frame.f_code, frame.f_globals)
+        frame = frame.f_back
+    target = inherited.target() if inherited.target is not None else None
+    walk.add(target, "target", "dataset", None)
+    walk.run()
+    return held
+
+
+def _variables(frame):
+    """Of a frame of a function a copy is taken, and the snapshot that it comes from emptied: not where the function may have it."""
+    code = frame.f_code
+    if not code.co_flags & _OPTIMIZED:  # of a module, whose dictionary it is
+        return list(frame.f_locals.items())[:8 * discover.MAX_ITEMS]
+    if sys.version_info < (3, 13) and not _SNAPSHOTS.isdisjoint(code.co_names):
+        return []
+    return list(objects.locals_of(frame).items())[:discover.MAX_ITEMS]

@@ -1,0 +1,319 @@
+"""What the training loop does with what it was delivered: backward calls, gradients thrown away, grad mode, eval(), restarts.
+
+Watched are calls that happen a few times per step, none that happens per module, tensor or parameter; where it can be, it is a
+function that torch calls on the way and that has returned before anything fails: no frame of ours is in the program's tracebacks.
+"""
+import sys
+import weakref
+
+from ..patch import wrapping
+from ..record import guard, layouts
+from ..read import objects
+from . import steps
+
+MAX_ROOTS = 8  # modules on which eval() was called that are looked at before each delivery
+MAX_MODULES = 20_000  # looked at for a parameter of an optimizer
+MAX_ARMED = 256  # batches of one row whose batch norms are looked at
+
+off = False  # grad mode was switched off since the last next()
+evaluated = False  # eval() was called since then, on a module that is trained
+alone = False  # since then a batch norm in training mode was given one row
+restarts = 0  # number of this training's weights: another one after each load_state_dict
+steps_then = 0  # steps until the last of them
+watched = False  # all of torch's functions were found
+_real = False  # backward() was called: until then autograd.grad() counts
+_roots = []  # weak references to modules on which eval() was called last
+_trained = {}  # id of a module -> (weak reference to it, whether it holds a parameter of an optimizer, optimizers known then)
+_serial = 0  # of restarts
+_swap = None  # (steps, restarts, fingerprint) before the first of several load_state_dict without a step between
+_loaded = False  # since the last look at _swap
+_armed = 0  # next() calls that a look at batch norms lasts yet
+_armed_by = None  # notes of the loader whose batch of one row it is
+_looks = 0
+
+
+def after_fork():
+    global off, evaluated, alone, restarts, steps_then, _real, _serial, _swap, _loaded, _looks
+    restarts = steps_then = _serial = _looks = 0
+    off = evaluated = alone = _real = _loaded = False
+    _swap = None
+    del _roots[:]
+    _trained.clear()
+    disarm()
+
+
+def flags():
+    """Of the time since the last next(), as it is called again: bits that are added to its status."""
+    bits = layouts.STATUS_GRAD_OFF if off else 0
+    if evaluated or (_roots and in_eval()):
+        bits |= layouts.STATUS_EVALUATING
+    if alone:
+        bits |= layouts.STATUS_ALONE
+    if _loaded:
+        settle()
+    if watched and (steps.ran or not steps.taken):  # else gradients come from elsewhere
+        bits |= layouts.STATUS_WATCHED
+    return bits
+
+
+def end():
+    """next() returns: what follows is what is done with what it gave."""
+    global off, evaluated, alone
+    off = evaluated = alone = False
+    steps.grads_from = steps.grads_to = 0
+
+
+def begin(rows, notes):
+    """A batch was handed over by the loader of these notes."""
+    global steps_then, _armed, _armed_by
+    steps.delivered += 1
+    steps_then = steps.taken
+    if _armed:
+        _armed -= 1
+        if not _armed or notes is not _armed_by:  # the next batch of the same loader: the loop may look one ahead
+            disarm()
+    if rows == 1 and not notes["single"] and steps.is_grad_enabled():
+        arm()
+        _armed_by = notes
+
+
+def in_eval():
+    """Whether a module that is trained is in evaluation mode."""
+    for reference in _roots:
+        root = reference()
+        if root is not None and root.__dict__.get("training") is False and holds(root):
+            return True
+    return False
+
+
+def holds(root):
+    """Whether a module holds a parameter of an optimizer. Looked at once, and again if there are other optimizers."""
+    entry = _trained.get(id(root))
+    if entry is not None and entry[0]() is root and (entry[1] or entry[2] == steps.made):
+        return entry[1]
+    if len(_trained) > 64:
+        _trained.clear()
+    found, todo, seen = False, [root], 0
+    while todo and seen < MAX_MODULES and not found:
+        d = todo.pop().__dict__
+        seen += 1
+        parameters, children = d.get("_parameters"), d.get("_modules")
+        if isinstance(parameters, dict):
+            found = any(steps.known(p) for p in list(dict.values(parameters)) if p is not None)
+        if isinstance(children, dict):
+            todo += [m for m in list(dict.values(children)) if m is not None]
+    _trained[id(root)] = (weakref.ref(root), found, steps.made)
+    return found
+
+
+def watch(module):
+    """torch.optim.optimizer was imported."""
+    if not steps.watch(module):
+        return
+    global watched
+    torch = sys.modules["torch"]
+    optimizer, modes, autograd, module = module.Optimizer, torch.autograd.grad_mode, torch.autograd, torch.nn.modules.module
+    wrapping.wrap(autograd, "_tensor_or_tensors_to_tuple", before=_counting, traced=True)
+    _note_mode(modes.set_grad_enabled)
+    if "inference_mode" in modes.__dict__:
+        wrapping.wrap(modes.inference_mode, "__enter__", before=_entering, traced=True)
+    wrapping.wrap(module.Module, "eval", before=_evaluating, traced=True)
+    wrapping.wrap(module.Module, "zero_grad", before=_zeroing, traced=True)
+    wrapping.wrap(module.Module, "_load_from_state_dict", _loading, _loaded_into, traced=True)
+    wrapping.wrap(optimizer, "__setstate__", after=_loaded_into_optimizer, traced=True)
+    watched = "_tensor_or_tensors_to_tuple" in autograd.backward.__code__.co_names
+
+
+def _counting(args, kwargs):
+    """torch.autograd.backward and grad call it with what they were given, before anything is computed."""
+    global _real
+    caller = wrapping.caller().f_code.co_name
+    if (caller == "backward" or not _real and caller == "grad") and not steps.compiling():
+        steps.ran += 1
+        _real = _real or caller == "backward"
+
+
+def _note_mode(cls):
+    """set_grad_enabled(mode), which no_grad calls too: noted where the object is made, so that what its __init__ raises comes
+    from there."""
+    init = cls.__dict__.get("__init__")
+    if init is None or "__new__" in cls.__dict__:
+        return
+
+    def __new__(cls, *args, **kwargs):
+        global off
+        if not (args[0] if args else kwargs.get("mode", True)):
+            off = True
+        return object.__new__(cls)
+    cls.__new__ = wrapping.dress(__new__, init)
+
+
+def _entering(args, kwargs):
+    global off
+    if args[0].__dict__.get("mode", True):
+        off = True
+
+
+def _evaluating(args, kwargs):
+    if not steps.compiling():
+        _note_root(args[0])
+
+
+def _note_root(module):
+    global evaluated
+    if not any(r() is module for r in _roots):
+        _roots[:] = [r for r in _roots if r() is not None][-MAX_ROOTS + 1:] + [weakref.ref(module)]
+    if not evaluated and holds(module):
+        evaluated = True
+
+
+def _zeroing(args, kwargs):
+    """Module.zero_grad: no step uses the gradients of before."""
+    if not steps.compiling():
+        zeroed()
+
+
+def zeroed():
+    for entry in steps.entries():
+        entry.zeroed = steps.ran
+
+
+def _loading(args, kwargs):
+    """Module._load_from_state_dict(state_dict, prefix, ...): load_state_dict calls it for itself, without a prefix, and for
+    each module inside of it."""
+    prefix = args[2] if len(args) > 2 else (kwargs or {}).get("prefix", "")
+    if type(prefix) is not str or prefix or not holds(args[0]):
+        return None
+    return (fingerprint() if _swap is None or _swap[0] != steps.taken else None,)
+
+
+def _loaded_into(before, result, args, kwargs):
+    if before is not None:
+        restarted(before[0] if _swap is None or _swap[0] != steps.taken else _swap[2])
+
+
+def _loaded_into_optimizer(_, result, args, kwargs):
+    """Optimizer.__setstate__, which load_state_dict calls in the end, and copying too."""
+    frame = wrapping.caller()
+    for _ in range(4):
+        if frame is None:
+            break
+        if frame.f_code.co_name == "load_state_dict":
+            restarted()
+            break
+        frame = frame.f_back
+
+
+def fingerprint():
+    """Some numbers of parameters that are trained; None: not to be told without waiting for a device."""
+    torch = sys.modules["torch"]
+    numbers = []
+    with torch._C.DisableTorchFunction():
+        for p in steps.some_parameters():
+            if p.device.type != "cpu" or p.layout is not torch.strided:
+                return None
+            flat = p.detach().reshape(-1)
+            numbers.append(tuple(flat[::max(flat.numel() // 16, 1)][:16].tolist()))
+    return numbers or None
+
+
+def restarted(before=None):
+    """Other weights were loaded, or another state of an optimizer."""
+    global restarts, _serial, _swap, _loaded
+    if _swap is None or _swap[0] != steps.taken or before is None:
+        _swap = (steps.taken, restarts, before)
+    _serial += 1
+    restarts = _serial
+    _loaded = True
+
+
+def settle():
+    """Weights that were put in for an evaluation and are taken out again, with no step between, are no restart: all is as it
+    was before the first of the two."""
+    global restarts, _loaded
+    _loaded = False
+    if _swap[0] == steps.taken and _swap[2] is not None and fingerprint() == _swap[2]:
+        restarts = _swap[1]
+
+
+def arm():
+    """Looks at the batch norms that get a batch of one row."""
+    global _armed, _looks
+    functional = sys.modules.get("torch.nn.functional")
+    original = None if functional is None else functional.__dict__.get("_verify_batch_size")
+    if _armed or original is None or _looks >= MAX_ARMED:
+        return
+    _looks += 1
+    _armed = 2
+    functional._verify_batch_size = _looking(original)
+
+
+def disarm():
+    global _armed, _armed_by
+    _armed, _armed_by = 0, None
+    functional = sys.modules.get("torch.nn.functional")
+    if functional is not None:
+        ours = functional.__dict__.get("_verify_batch_size")
+        if type(ours) is type and "_dptrace" in ours.__dict__:
+            functional._verify_batch_size = ours._dptrace
+
+
+def _looking(original):
+    """Stands for torch.nn.functional._verify_batch_size(size), which batch_norm calls in training mode. It raises, so it is
+    called as the __init__ of a class: by the interpreter, not by a frame of ours."""
+    def __new__(cls, size):
+        try:
+            look(size)
+        except Exception as e:
+            if guard.theirs(e):
+                raise
+        return object.__new__(cls)
+    return type("_verify_batch_size", (), {"__new__": __new__, "__init__": staticmethod(original), "_dptrace": original,
+                                           "__slots__": ()})
+
+
+def look(size):
+    global alone
+    if sys._getframe(2).f_code.co_name == "batch_norm" and type(size[0]) is int and size[0] == 1 and not steps.compiling():
+        alone = True
+        disarm()
+
+
+def rows(data, depth=3):
+    """The first dimension of the first array in a batch; -1: there is none, or it is not to be told."""
+    cls = type(data)
+    torch = sys.modules["torch"]
+    if cls is torch.Tensor:
+        return data.shape[0] if data.dim() else -1
+    if cls is tuple or cls is list:
+        inside = data
+    elif issubclass(cls, torch.Tensor):
+        with torch._C.DisableTorchFunction():
+            return int(data.shape[0]) if data.dim() else -1
+    elif issubclass(cls, dict):
+        inside = dict.values(data)
+    elif issubclass(cls, (tuple, list)):
+        if cls.__name__ == "PackedSequence":  # its first is of all steps of all sequences
+            return -1
+        inside = tuple.__iter__(data) if issubclass(cls, tuple) else list.__iter__(data)
+    else:
+        numpy = sys.modules.get("numpy")
+        if numpy is not None and cls is numpy.ndarray:
+            return data.shape[0] if data.ndim else -1
+        inside = _attributes(data, cls)
+    if depth:
+        left = 16
+        for value in inside:
+            found = -1 if value is None or type(value) in _ATOMS else rows(value, depth - 1)
+            left -= 1
+            if found >= 0 or not left:
+                return found
+    return -1
+
+
+_ATOMS = {int, float, str, bytes, bool}
+
+
+def _attributes(data, cls):
+    """What an object of the user's own has, by its instance dictionary."""
+    return list(objects.attributes_of(data, cls).values())
