@@ -58,7 +58,7 @@ func newestTrace(folder string) (string, error) {
 func openRun(stderr io.Writer, paths []string, oneRun bool) (*traces.Run, error) {
 	run, err := traces.Open(paths...)
 	if err != nil {
-		return nil, &exit{exitIncomplete, err}
+		return nil, &exit{code: exitIncomplete, err: err}
 	}
 	recordings := run.Recordings()
 	if oneRun || len(recordings) == 1 {

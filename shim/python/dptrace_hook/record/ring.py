@@ -198,5 +198,5 @@ def _describe(kind):
     argv = getattr(sys, "orig_argv", None) or [sys.executable] + list(getattr(sys, "argv", []))
     return {"pid": os.getpid(), "ppid": os.getppid(), "kind": kind, "python": "%d.%d.%d" % sys.version_info[:3],
             "torch": version("torch"), "numpy": version("numpy"), "exe": sys.executable or "", "cwd": cwd,
-            "cmdline": " ".join(a for a in argv if type(a) is str)[:4096], "rank": number("RANK"), "local_rank": number("LOCAL_RANK"),
+            "cmdline": "\0".join(a for a in argv if type(a) is str)[:4096], "rank": number("RANK"), "local_rank": number("LOCAL_RANK"),
             "world_size": number("WORLD_SIZE") if number("WORLD_SIZE") > 0 else 0}
