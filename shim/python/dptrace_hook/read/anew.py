@@ -7,7 +7,7 @@ import random
 import sys
 
 from ..record import guard, ring
-from . import reads
+from . import objects, reads
 from .bytecode import Value
 
 _NUMPY = ("default_rng", "RandomState", "PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
@@ -89,7 +89,7 @@ def look_for(loader, at):
         if id(loader) in _looked or len(_looked) >= MAX_LOADERS:
             return
         _looked.add(id(loader))
-        code = Anew(loader.__dict__.get("dataset"), loader.__dict__.get("collate_fn"))
+        code = Anew(objects.attributes(loader).get("dataset"), objects.attributes(loader).get("collate_fn"))
         for name in sorted(code.seeds)[:1]:
             ring.put_json(ring.SEARCH, {"loader": at[0], "pass": at[1], "worker": -1, "way": "code", "objects": len(code.calls),
                                         "found": len(code.seeds), "why": "anew", "path": name, "left": len(code.seeds)})

@@ -226,7 +226,7 @@ class _Writer:
 
 def at_iter(iterator, loader, new):
     """A pass begins, in the main process. new: the loader's first."""
-    t0, d, it = mono(), loader.__dict__, iterator.__dict__
+    t0, d, it = mono(), objects.attributes(loader), iterator.__dict__
     at = it["_dptrace_at"] + (-1,)
     if d.get("persistent_workers") is True and it.get("_num_workers"):
         told = it.setdefault("_dptrace_told", Told(it.get("_dataset_kind") == 1))

@@ -85,7 +85,7 @@ class Walk:
         """Who decides on the order, in the main process: role "order", whatever it hangs on."""
         self.seen.add(id(dataset))  # samplers hold it, as data_source
         for name in ("batch_sampler", "sampler", "generator"):
-            self.add(loader.__dict__.get(name), name, "order", None)
+            self.add(objects.attributes(loader).get(name), name, "order", None)
         self.run()
         for found in self.found:
             found.role = "order"

@@ -58,7 +58,7 @@ def before_fork(loader, loader_number, number_of_pass):
     """Writes the extents of a loader whose workers are about to be forked. None: there are none."""
     t0 = mono()
     try:
-        roots = (loader.__dict__.get("dataset"), "dataset", "dataset"), (loader.__dict__.get("collate_fn"), "collate_fn", "collate")
+        roots = (objects.attributes(loader).get("dataset"), "dataset", "dataset"), (objects.attributes(loader).get("collate_fn"), "collate_fn", "collate")
         found = large(roots, addresses.now() + MAX_NS)
         return Inherited([number(e, loader_number, number_of_pass) for e in found], found) if found else None
     except Exception as e:

@@ -63,8 +63,7 @@ def after_fork():
     datasets, samplers, given, _epochs_set = Numbers(), Numbers(), Numbers(), 0
 
 
-def attributes(obj):
-    return objects.attributes_of(obj, type(obj))
+attributes = objects.attributes
 
 
 def composite(dataset):
@@ -89,7 +88,7 @@ def parts_of(dataset, base):
 
 def paths(loader):
     """The datasets that a loader's samples come from in the end, each with the way to it as the program spells it."""
-    found, todo = [], [] if loader is None else [("dataset", loader.__dict__.get("dataset"), 0)]
+    found, todo = [], [] if loader is None else [("dataset", attributes(loader).get("dataset"), 0)]
     while todo and len(found) <= _MAX_PARTS:
         path, dataset, depth = todo.pop()
         base = composite(dataset)
@@ -211,7 +210,7 @@ def origin(loader, iterator):
         if d["_dptrace_origin"] is not None and not d["_dptrace_origin"].same():
             d["_dptrace_origin"] = None
     else:
-        d["_dptrace_origin"] = _origin(loader.__dict__.get("dataset"), loader, 0)
+        d["_dptrace_origin"] = _origin(attributes(loader).get("dataset"), loader, 0)
     return d["_dptrace_origin"]
 
 
@@ -271,7 +270,7 @@ def holdings(dataset):
 
 def sampler_of(loader):
     """Who decides on the order: the sampler inside of the innermost batch sampler, else the loader's."""
-    d = loader.__dict__
+    d = attributes(loader)
     found = d.get("sampler")
     batches = d.get("batch_sampler")
     for _ in range(_MAX_SAMPLERS):
@@ -291,7 +290,7 @@ def sampler_of(loader):
 
 def chain(loader):
     """All that decide on it, from the batch sampler inwards."""
-    d = loader.__dict__
+    d = attributes(loader)
     obj, found = d.get("batch_sampler"), []
     if obj is None:
         obj = d.get("sampler")

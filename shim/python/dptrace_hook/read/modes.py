@@ -30,7 +30,7 @@ def after_fork():
 def at_iter(iterator, loader):
     """A pass begins, in the main process."""
     it = iterator.__dict__
-    if it.get("_dataset_kind") != 0 or (it.get("_num_workers") and loader.__dict__.get("persistent_workers") is True):
+    if it.get("_dataset_kind") != 0 or (it.get("_num_workers") and objects.attributes(loader).get("persistent_workers") is True):
         return  # no map-style dataset, or copies that are told nothing
     t0, at = mono(), it["_dptrace_at"] + (-1,)
     for _, leaf in identity.paths(loader)[:MAX_LEAVES]:

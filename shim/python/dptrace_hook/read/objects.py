@@ -60,6 +60,10 @@ def attributes_of(obj, cls):
     return {}
 
 
+def attributes(obj):
+    return attributes_of(obj, type(obj))
+
+
 def barred(cls):
     """Reports whether a class has something of its own in the place of __dict__."""
     d = next((k.__dict__["__dict__"] for k in cls.__mro__ if "__dict__" in k.__dict__), None)

@@ -8,7 +8,7 @@ import sys
 
 from . import objects, rng, sample
 
-_NOT_OF_THE_SEQUENCE = ("quasi", "_quasi", "_first_point", "num_generated", "seed", "rng", "rng_seed", "_dptrace")
+_NOT_OF_THE_SEQUENCE = ("quasi", "_quasi", "_first_point", "num_generated", "seed", "rng", "rng_seed")
 SCIPY = ("Sobol", "Halton")
 jumps = [0]  # counted by watch/quasi.py
 

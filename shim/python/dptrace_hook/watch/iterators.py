@@ -7,12 +7,14 @@ import weakref
 from ..record import guard, layouts, ring
 from ..record.ring import mono
 from ..read import anew, attributes, extents, heap, identity, modes, objects, shuffles, slots
+from ..read.notes import Notes
 from . import dist, failures, fetches, pickles, processes, steps, training, worker_exits
 
 _PUT, _NEXT = layouts.packed(layouts.PUT_FIELDS), layouts.packed(layouts.NEXT_FIELDS)
 _PUT_MAX = 4096  # indices in a record
 _INT = {int}
 _loaders = 0
+_notes = Notes()  # of loaders
 _running = {}  # id of an iterator with workers -> weak reference to it
 
 
@@ -63,17 +65,26 @@ def loader_made(loader):
 
 
 def note(loader, at):
-    notes = loader.__dict__["_dptrace"] = {"of": id(loader), "pid": ring.ring.pid, "at": at, "t": mono(), "number": 0, "passes": 0,
-                                           "open": -1}
-    return notes
+    return _notes.put(loader, {"pid": ring.ring.pid, "at": at, "t": mono(), "number": 0, "passes": 0, "open": -1})
 
 
 def facts_of(loader):
-    """Our notes in a loader; a loader that came about by copying one gets its own, also by a fork."""
-    notes = loader.__dict__.get("_dptrace")
-    if notes is None or notes["of"] != id(loader) or notes["pid"] != ring.ring.pid:
-        return note(loader, notes["at"] if notes else (("", 0), []))
+    """Our notes of a loader; one that came about by copying gets its own, also by a fork."""
+    notes = _notes.of(loader)
+    if notes is None or notes["pid"] != ring.ring.pid:
+        return note(loader, copied_at(loader) if notes is None else notes["at"])
     return notes
+
+
+def copied_at(loader):
+    """Where a loader was made that did not come about by __init__: where the one that it has its parts from was, or where it is
+    first used, which is now."""
+    d = objects.attributes(loader)
+    for other, notes in _notes.all():
+        parts = objects.attributes(other)
+        if all(parts.get(name) is d.get(name) for name in ("dataset", "sampler", "batch_sampler")):
+            return notes["at"]
+    return where_made(1)
 
 
 def describe(loader, iterator, notes, origin):
@@ -81,7 +92,7 @@ def describe(loader, iterator, notes, origin):
     global _loaders
     _loaders += 1
     notes["number"] = _loaders
-    d, it = loader.__dict__, iterator.__dict__
+    d, it = objects.attributes(loader), iterator.__dict__
     batch_sampler, batched = d.get("batch_sampler"), it.get("_auto_collation")
     integer = identity.integer
     workers = integer(it.get("_num_workers"), 0)
@@ -109,12 +120,12 @@ def describe(loader, iterator, notes, origin):
 
 def len_asked(loader):
     """What len() of an IterableDataset gave when the program asked for the loader's: DataLoader keeps it, to warn by."""
-    return 0 if loader is None else identity.integer(loader.__dict__.get("_IterableDataset_len_called"), 0)
+    return 0 if loader is None else identity.integer(objects.attributes(loader).get("_IterableDataset_len_called"), 0)
 
 
 def start_method(loader):
     import multiprocessing
-    context = loader.__dict__.get("_DataLoader__multiprocessing_context")
+    context = objects.attributes(loader).get("_DataLoader__multiprocessing_context")
     method = getattr(type(context), "_name", None) if context is not None else None
     return method or multiprocessing.get_start_method(allow_none=True) or multiprocessing.get_all_start_methods()[0]
 
@@ -138,7 +149,7 @@ def pass_begins(iterator, loader):
         end_pass(notes["number"], notes["open"], "dropped", notes["delivered"], loader)
     number = notes["passes"]
     notes["passes"], notes["open"], notes["delivered"] = number + 1, number, 0
-    notes["single"] = loader.__dict__.get("batch_size") == 1
+    notes["single"] = objects.attributes(loader).get("batch_size") == 1
     d["_dptrace_at"] = (notes["number"], number)
     d["_dptrace_notes"], d["_dptrace_arrived"] = notes, {}
     d["_dptrace_of"] = weakref.ref(loader)

@@ -12,6 +12,7 @@ from ..patch import wrapping
 from ..record import guard, ring
 from ..record.ring import mono
 from ..read import addresses, discover, extents, objects, pagemap
+from ..read.notes import Notes
 from . import children
 
 _SHARE = 50  # of its time a process spends one part on this, after the first few
@@ -21,8 +22,9 @@ _OPTIMIZED = 1  # inspect.CO_OPTIMIZED: the frame of a function
 # With these a function may keep the dictionary that f_locals is up to 3.12.
 _SNAPSHOTS = {"locals", "vars", "dir", "eval", "exec", "f_locals"}
 LIBRARYS_OWN = ("_worker_loop", "worker", "_process_worker")  # what children of a DataLoader, a Pool and an Executor run
-_BASE = {"_identity", "_config", "_parent_pid", "_parent_name", "_popen", "_closed", "_target", "_args", "_kwargs", "_name", "_dptrace"}
+_BASE = {"_identity", "_config", "_parent_pid", "_parent_name", "_popen", "_closed", "_target", "_args", "_kwargs", "_name"}
 
+_inherited = Notes()  # of a Process what it inherits: extents.Inherited
 _state = {"forks": 0, "spent": 0, "since": mono()}
 
 
@@ -64,7 +66,7 @@ def being_forked(frame):
 
 
 def before_fork(process):
-    """In the parent: leaves what the process inherits in it."""
+    """In the parent: leaves for the process what it inherits."""
     target = process.__dict__.get("_target")
     if guard.off or ring.ring.kind == "worker" or _name(target) in LIBRARYS_OWN:
         return
@@ -79,7 +81,7 @@ def before_fork(process):
         inherited = extents.Inherited([extents.number(e, 0, 0, what) for e in found], found)
         inherited.marks = {i: (n, marks[i]) for e, n in zip(found, inherited.numbers) for i in e.key[::2]}
         inherited.target = weakref.ref(target) if type(target) is types.FunctionType else None
-        process.__dict__["_dptrace"] = inherited
+        _inherited.put(process, inherited)
     s["spent"] += mono() - t0
     ring.ring.hook_ns += mono() - t0
 
@@ -136,7 +138,7 @@ def after_fork(frame):
     """In the child of any os.fork()."""
     here["child"], _state["forks"], _state["spent"], _state["since"] = None, 0, 0, mono()
     process = being_forked(frame)
-    inherited = process.__dict__.get("_dptrace") if process is not None else None
+    inherited = _inherited.of(process) if process is not None else None
     if inherited is not None:
         looks = pagemap.of_parent(inherited)
         if looks is not None:
@@ -164,10 +166,10 @@ def ends():
 
 def ended(process):
     """In the parent, which has just learned that the process has ended: which of the containers it still holds itself."""
-    inherited = process.__dict__.get("_dptrace")
-    if type(inherited) is not extents.Inherited or inherited.pid != os.getpid():
+    inherited = _inherited.of(process)
+    if inherited is None or inherited.pid != os.getpid():
         return
-    del process.__dict__["_dptrace"]
+    _inherited.forget(process)
     t0, s = mono(), _state
     held = _held(inherited, sys._getframe(2))
     looks = pagemap.Extents(inherited) if held else None
