@@ -33,7 +33,7 @@ class Anew(reads.Reads):
 
     def bound(self, k, found, obj, name, cls=None):
         f = reads.function_of(found)[0]
-        if type(found) in (functools.cached_property, functools._lru_cache_wrapper):
+        if type(found) is functools.cached_property or type(found) is functools._lru_cache_wrapper:
             self.once.add(id(f))
         return reads.Reads.bound(self, k, found, obj, name, cls)
 

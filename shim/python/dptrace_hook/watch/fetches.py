@@ -228,7 +228,7 @@ def handed_over(worker, batch):
 
 
 def failed(fetches, raised, asked):
-    if isinstance(raised, StopIteration):
+    if issubclass(type(raised), StopIteration):
         if fetches.batched:
             failures.leftover(raised, fetches.loader, fetches.number, fetches.worker, asked)
         return

@@ -10,7 +10,7 @@ import threading
 
 from ..patch import wrapping
 from ..record import guard, ring
-from ..read import attributes, heap, identity, modes, slots
+from ..read import attributes, heap, identity, modes, objects, slots
 from . import children, collectives, dist, failures, iterators, processes, steps, training
 
 _state = {"fork": None, "tasks": 0}
@@ -75,7 +75,7 @@ def process_run(original, self, *args, **kwargs):
     """multiprocessing.Process.run, in the child. DataLoader, Pool and Executor children are known by what they run."""
     child = None
     try:
-        target = getattr(self.__dict__.get("_target"), "__name__", "")
+        target = processes.name_of(objects.attributes(self).get("_target"))
         if target not in processes.LIBRARYS_OWN:
             ring.ring.kind = "fork"
             child = slots.Child()

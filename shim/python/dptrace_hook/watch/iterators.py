@@ -2,6 +2,7 @@
 import os
 import struct
 import sys
+import types
 import weakref
 
 from ..record import guard, layouts, ring
@@ -12,7 +13,6 @@ from . import dist, failures, fetches, pickles, processes, steps, training, work
 
 _PUT, _NEXT = layouts.packed(layouts.PUT_FIELDS), layouts.packed(layouts.NEXT_FIELDS)
 _PUT_MAX = 4096  # indices in a record
-_INT = {int}
 _loaders = 0
 _notes = Notes()  # of loaders
 _running = {}  # id of an iterator with workers -> weak reference to it
@@ -126,15 +126,17 @@ def len_asked(loader):
 def start_method(loader):
     import multiprocessing
     context = objects.attributes(loader).get("_DataLoader__multiprocessing_context")
-    method = getattr(type(context), "_name", None) if context is not None else None
-    return method or multiprocessing.get_start_method(allow_none=True) or multiprocessing.get_all_start_methods()[0]
+    method = objects.member(type(context), "_name") if context is not None else None
+    return method if type(method) is str and method else multiprocessing.get_start_method(allow_none=True) or multiprocessing.get_all_start_methods()[0]
 
 
 def callable_name(f):
     if f is None:
         return ""
-    d = f if hasattr(type(f), "__code__") or type(f).__name__ in ("function", "builtin_function_or_method") else type(f)
-    return "%s.%s" % (d.__module__, d.__qualname__)
+    if type(f) is types.FunctionType or type(f) is types.BuiltinFunctionType:
+        return "%s.%s" % (f.__module__, f.__qualname__)
+    cls = f if issubclass(type(f), type) else type(f)
+    return "%s.%s" % (objects.module(cls), objects.qualname(cls))
 
 
 def pass_begins(iterator, loader):
@@ -205,11 +207,11 @@ def put_indices(at, batch, worker, index, t0, ns, ids=None):
         index = (index,)
     elif kind is not list and kind is not tuple:
         index = ()
-    types = set(map(type, index))
-    if types != _INT and not (types and all(t is int or t.__module__ == "numpy" for t in types)):
-        keys = kind.__name__ if index is not None else ""
+    others = [i for i in index if type(i) is not int]
+    if others and any(objects.module(type(i)) != "numpy" for i in others) or kind is not int and not index:
+        keys = objects.called(kind) if index is not None else ""
         if index:
-            keys = ",".join(k if type(k) is str else type(k).__name__ for k in index[:32])
+            keys = ",".join(k if type(k) is str else objects.called(type(k)) for k in index[:32])
         ring.put(ring.PUT, _PUT.pack(*at, batch, worker, ns, 0, -1) + keys.encode("utf-8", "replace")[:256], t0)
         return
     n = len(index)
@@ -241,7 +243,7 @@ def delivered(iterator, batch, worker, t0, arrived, did, data):
 
 def ended(iterator, raised, worker, t0, did):
     at, notes = iterator.__dict__["_dptrace_at"], iterator.__dict__["_dptrace_notes"]
-    stop = isinstance(raised, StopIteration)
+    stop = issubclass(type(raised), StopIteration)
     put_end(at, worker, 0 if stop else 2, t0, did)
     if not stop and worker == -2:
         failures.write(raised, at[0], at[1], -2, 0xFFFFFFFF, "next")

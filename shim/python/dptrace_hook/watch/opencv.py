@@ -1,4 +1,6 @@
 """OpenCV's functions that move its generator, which cannot be read: counted."""
+import sys
+
 from ..patch import wrapping
 from ..record import guard
 from ..read import opencv
@@ -22,11 +24,17 @@ def _counted(name, original):
         try:
             target = args[0] if args else next(iter(kwargs.values()))
             if name == "setRNGSeed":
-                opencv.state["seed"], opencv.state["bytes"] = int(target), 0
+                opencv.state["seed"], opencv.state["bytes"] = target if type(target) is int else 0, 0
             else:
-                opencv.state["bytes"] += int(getattr(target, "nbytes", 8))
+                opencv.state["bytes"] += _bytes(target)
         except Exception as e:
             if guard.theirs(e):
                 raise
         return result
     return wrapping.dress(counted, original)
+
+
+def _bytes(target):
+    """Of an array of NumPy's; of cv2's own, which only it can ask, so many that it counts as a draw."""
+    numpy = sys.modules["numpy"]  # cv2 has imported it
+    return int(numpy.ndarray.nbytes.__get__(target)) if issubclass(type(target), numpy.ndarray) else 8

@@ -67,8 +67,8 @@ def being_forked(frame):
 
 def before_fork(process):
     """In the parent: leaves for the process what it inherits."""
-    target = process.__dict__.get("_target")
-    if guard.off or ring.ring.kind == "worker" or _name(target) in LIBRARYS_OWN:
+    target = objects.attributes(process).get("_target")
+    if guard.off or ring.ring.kind == "worker" or name_of(target) in LIBRARYS_OWN:
         return
     t0, s = mono(), _state
     s["forks"] += 1
@@ -88,23 +88,23 @@ def before_fork(process):
 
 def asked(process):
     """(what the process runs, [(object, path, role)] that it reaches by that)."""
-    d, cls = process.__dict__, type(process)
+    d, cls = objects.attributes(process), type(process)
     target, args, kwargs = d.get("_target"), d.get("_args"), d.get("_kwargs")
-    if _name(target) == "_wrap" and _module(target) == "torch.multiprocessing.spawn" and type(args) is tuple and len(args) > 2:
+    if name_of(target) == "_wrap" and _module(target) == "torch.multiprocessing.spawn" and type(args) is tuple and len(args) > 2:
         target, args = args[0], args[2]  # (fn, index, args, error file)
-    roots = [(a, "args[%d]" % i, "dataset") for i, a in enumerate(args[:discover.MAX_ITEMS])] if type(args) in (tuple, list) else []
+    roots = [(a, "args[%d]" % i, "dataset") for i, a in enumerate(args[:discover.MAX_ITEMS])] if type(args) is tuple or type(args) is list else []
     if type(kwargs) is dict:
         roots += [(a, "kwargs[%s]" % objects.key(k), "dataset") for k, a in list(kwargs.items())[:discover.MAX_ITEMS]]
     roots += [(a, "self.%s" % k, "dataset") for k, a in list(d.items())[:discover.MAX_ITEMS] if type(k) is str and k not in _BASE]
     if type(target) is types.MethodType:
-        roots += [(target.__self__, "self", "dataset"), (target.__func__, _name(target), "dataset")]
+        roots += [(target.__self__, "self", "dataset"), (target.__func__, name_of(target), "dataset")]
     elif target is not None:
-        roots.append((target, _name(target), "dataset"))
-    if not objects.library(cls.__module__):  # a class of the program's, with a run() of its own
-        roots += [(f, "%s.%s" % (k.__qualname__, n), "dataset") for k in cls.__mro__ if not objects.library(k.__module__)
-                  for n, f in list(k.__dict__.items())[:discover.MAX_ITEMS] if type(f) is types.FunctionType]
+        roots.append((target, name_of(target), "dataset"))
+    if not objects.library(objects.module(cls)):  # a class of the program's, with a run() of its own
+        roots += [(f, "%s.%s" % (objects.qualname(k), n), "dataset") for k in objects.mro(cls) if not objects.library(objects.module(k))
+                  for n, f in list(objects.members(k).items())[:discover.MAX_ITEMS] if type(f) is types.FunctionType]
         return objects.name(cls), roots
-    return "%s.%s" % (objects.main(_module(target)), _name(target)), roots
+    return "%s.%s" % (objects.main(_module(target)), name_of(target)), roots
 
 
 def _function(target):
@@ -113,7 +113,7 @@ def _function(target):
         if type(target) is types.MethodType:
             target = target.__func__
         elif type(target) is functools.partial:
-            target = target.func
+            target = objects.partial(target)[0]
         else:
             break
     return target
@@ -122,16 +122,19 @@ def _function(target):
 def _named(target):
     """Of a function or class itself, of another callable object its class."""
     target = _function(target)
-    return target if type(target) in (types.FunctionType, types.BuiltinFunctionType, type) else type(target)
+    return target if type(target) is types.FunctionType or type(target) is types.BuiltinFunctionType or \
+        issubclass(type(target), type) else type(target)
 
 
-def _name(target):
-    return _named(target).__qualname__
+def name_of(target):
+    """The name of what a process runs, without its module."""
+    f = _named(target)
+    return objects.qualname(f) if issubclass(type(f), type) else f.__qualname__
 
 
 def _module(target):
-    module = _named(target).__module__
-    return module if type(module) is str else "?"
+    f = _named(target)
+    return objects.module(f) if issubclass(type(f), type) else objects.main(f.__module__)
 
 
 def after_fork(frame):
@@ -196,7 +199,7 @@ def _held(inherited, frame):
         n = addresses.length(obj, cls)
         if n >= 0 and addresses.mark(obj, cls, n) == mark:
             held.add(number)
-        return cls in addresses.EXACT
+        return id(cls) in addresses.EXACT
 
     walk = extents.Walk(taken)
     for _ in range(_MAX_FRAMES):
