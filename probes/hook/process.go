@@ -176,7 +176,11 @@ func (d *reader) account(s *source) {
 		d.Rows.Append(now)
 	}
 	if lost := s.lost(); lost > s.lostTold {
-		d.lost(s, lost-s.lostTold, "the ring was full")
+		reason := "the ring was full"
+		if s.flags&flagUnread != 0 {
+			reason += ", as the recorder had not looked for 10 s"
+		}
+		d.lost(s, lost-s.lostTold, reason)
 		s.lostTold = lost
 	}
 	if s.bad > s.badTold {
@@ -197,7 +201,6 @@ var ends = []struct {
 	flag   uint32
 	reason string
 }{
-	{flagGaveUp, "the hook gave up: its ring was full, and nobody had drained it for 10 s; what the process did from then on is not recorded"},
 	{flagErrors, "the hook gave up after errors of its own; what the process did from then on is not recorded"},
 }
 
