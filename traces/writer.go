@@ -50,9 +50,10 @@ type Writer struct {
 	o      Options
 	enc    *encoder
 	tables map[reflect.Type]*tableWriter
-	order  []*tableWriter // as first used
-	spare  file           // reserveBytes of an unlinked file; nil where there was no room for it
-	err    error          // the last one of any table
+	order  []*tableWriter   // as first used
+	before map[string]place // of a part that goes on
+	spare  file             // reserveBytes of an unlinked file; nil where there was no room for it
+	err    error            // the last one of any table
 	bytes  int64
 	closed bool
 }
@@ -81,16 +82,13 @@ func Create(dir, part string, o Options) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create trace: %w", err)
 	}
-	defer in.Close()
+	defer func() { _ = in.Close() }()
 	return CreateIn(in, part, o)
 }
 
 // CreateIn is Create in a folder that is open already: no file is made by a path that
 // another user could have changed meanwhile.
 func CreateIn(in *os.Root, part string, o Options) (*Writer, error) {
-	if o.now == nil {
-		o.now = time.Now
-	}
 	if o.BootID == "" {
 		b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // "" elsewhere: unknown
 		o.BootID = strings.TrimSpace(string(b))
@@ -108,14 +106,24 @@ func CreateIn(in *os.Root, part string, o Options) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create part of trace: %w", err)
 	}
+	w, err := newWriter(root, filepath.Join(in.Name(), name), o)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("create part of trace: %w", err), root.Close())
+	}
+	return w, nil
+}
+
+func newWriter(root *os.Root, path string, o Options) (*Writer, error) {
+	if o.now == nil {
+		o.now = time.Now
+	}
 	if o.create == nil {
 		o.create = func(name string) (file, error) { return createFile(root, filepath.Base(name)) }
 	}
 	enc, err := newEncoder()
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("create part of trace: %w", err), root.Close())
+		return nil, err
 	}
-	path := filepath.Join(in.Name(), name)
 	w := &Writer{dir: path, root: root, o: o, enc: enc, tables: map[reflect.Type]*tableWriter{}}
 	w.spare = w.reserve()
 	return w, nil
@@ -199,7 +207,7 @@ func (w *Writer) add(typ reflect.Type) *tableWriter {
 	if def == nil {
 		panic(fmt.Sprintf("traces: append a row of type %v, which is no table", typ))
 	}
-	t := &tableWriter{buffered: newBuffered(def)}
+	t := w.begin(def)
 	w.tables[typ] = t
 	w.order = append(w.order, t)
 	return t

@@ -34,7 +34,7 @@ var (
 	atRecords  = at(layouts.Header, "records", 'Q')
 
 	flagEnded  = layouts.Flags["ended"]
-	flagGaveUp = layouts.Flags["gave_up"]
+	flagUnread = layouts.Flags["unread"]
 	flagErrors = layouts.Flags["errors"]
 	flagBell   = layouts.Flags["bell"]
 )

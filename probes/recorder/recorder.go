@@ -96,7 +96,7 @@ func Run(ctx context.Context, o Options) (how Ending, err error) {
 	if err != nil {
 		return how, fail(invoker.because(err))
 	}
-	s, err := newSession(out.dir, o.Digest)
+	s, err := newSession(out.dir, out.Dir(), o.Digest)
 	if err != nil {
 		out.discard()
 		return how, fail(err)

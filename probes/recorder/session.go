@@ -19,6 +19,7 @@ const (
 	sessionPrefix = "dptrace-session-"
 	newPrefix     = "dptrace-new-" // until it is locked: others remove sessions that nobody has locked
 	lockName      = "lock"
+	traceName     = "trace" // a file with the path of our part of the trace, for those who find the session without us
 )
 
 // session is the temporary folder of one recording: hook/, spool/ and a lock
@@ -30,7 +31,7 @@ type session struct {
 
 // newSession makes the folder on a local file system, where nobody else can put
 // another one in its place: from there on paths are sure.
-func newSession(trace, digest string) (*session, error) {
+func newSession(trace, part, digest string) (*session, error) {
 	base, err := hook.SpoolBase(trace)
 	if err != nil {
 		return nil, err
@@ -54,6 +55,9 @@ func newSession(trace, digest string) (*session, error) {
 	if err == nil {
 		s.dir = dir
 		err = os.Mkdir(s.spool, 0o700)
+	}
+	if err == nil {
+		err = writeTrace(s.dir, part)
 	}
 	if err == nil {
 		err = shim.Unpack(s.hook, shim.Session{Spool: s.spool, Ring: hook.RingBytes, Rings: hook.Rings, Lock: lock, Digest: digest}, sharedHook())
@@ -140,7 +144,7 @@ func removeStale(base string) {
 		if err != nil { // alive, or being made right now
 			continue
 		}
-		if !inUse(dir) {
+		if !inUse(dir) && (salvageStale(dir) || old(dir)) {
 			_ = os.RemoveAll(dir)
 		}
 		shut(fd)

@@ -18,6 +18,20 @@ type Rules struct {
 	extra []*regexp.Regexp // the user's own
 }
 
+// Values are what Parse was given.
+func (r *Rules) Values() (values []string) {
+	if r == nil {
+		return nil
+	}
+	if r.none {
+		values = append(values, None)
+	}
+	for _, pattern := range r.extra {
+		values = append(values, pattern.String())
+	}
+	return values
+}
+
 // None is the value of --redact that takes nothing out.
 const None = "none"
 

@@ -17,7 +17,7 @@ mono = time.monotonic_ns
 cpu = native.cpu  # ns of CPU time of this thread, by which our own cost is counted: the clock's would be the neighbours' too
 
 SMALL = 64 << 10  # bytes of a ring when many processes share the spool
-GONE_NS = 10 * 10**9  # a recorder that has not looked for so long has died
+GONE_NS = 10 * 10**9  # a recorder that has not looked for so long stands still, or has died
 _HEADER, _AFTER = layouts.packed(layouts.HEADER_FIELDS), layouts.HEADER_BYTES
 _FORMS = {kind: "".join([form for _, form in fields]) for kind, fields in (
     (PUT, layouts.PUT_FIELDS), (FETCH, layouts.FETCH_FIELDS), (NEXT, layouts.NEXT_FIELDS), (STATE, layouts.STATE_FIELDS))}
@@ -108,10 +108,10 @@ class Ring:
         return done is not None
 
     def full(self):
-        """There was no room: the record is dropped."""
+        """There was no room: the record is dropped. A recorder that stands still may go on again, so nothing ends here."""
         self.drop()
         if mono() - self.words[_BEAT] > GONE_NS:
-            self.give_up(layouts.FLAG_GAVE_UP)
+            self.flags[0] |= layouts.FLAG_UNREAD
 
     def drop(self):
         """Counts a record that is not written; the recorder sees it at its next look."""
