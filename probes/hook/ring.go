@@ -36,6 +36,7 @@ var (
 	flagEnded  = layouts.Flags["ended"]
 	flagGaveUp = layouts.Flags["gave_up"]
 	flagErrors = layouts.Flags["errors"]
+	flagBell   = layouts.Flags["bell"]
 )
 
 var magic = [4]byte{'D', 'P', 'R', '1'}

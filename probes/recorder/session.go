@@ -50,7 +50,8 @@ func newSession(trace, digest string) (*session, error) {
 		err = os.Mkdir(s.spool, 0o700)
 	}
 	if err == nil {
-		err = shim.Unpack(s.hook, shim.Session{Spool: s.spool, Ring: hook.RingBytes, Rings: hook.Rings, Lock: lock, Digest: digest})
+		shared, _ := shim.Shared(base) // "" where it cannot be: a copy of our own is written
+		err = shim.Unpack(s.hook, shim.Session{Spool: s.spool, Ring: hook.RingBytes, Rings: hook.Rings, Lock: lock, Digest: digest}, shared)
 	}
 	if err != nil {
 		s.remove()

@@ -149,10 +149,10 @@ class _Ids:
         self.ids, self.dicts = set(), _MAX_DICTS
         self.cut = False  # some hold more than was looked at
 
-    def add(self, objects, each, depth=3):
-        """Takes the objects themselves, and `each` of what each of them holds."""
+    def add(self, some, each, depth=3):
+        """Takes some objects themselves, and `each` of what each of them holds."""
         ids, atoms = self.ids, objects.ATOMS
-        for o in objects:
+        for o in some:
             ids.add(id(o))
             if type(o) not in atoms:
                 if each > 0 and depth > 0:

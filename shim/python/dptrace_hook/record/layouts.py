@@ -115,6 +115,7 @@ STATUS_WATCHED = 4096
 FLAG_ENDED = 1
 FLAG_GAVE_UP = 2
 FLAG_ERRORS = 4
+FLAG_BELL = 8
 
 
 def packed(fields):

@@ -14,6 +14,7 @@ from .layouts import (ACT, ATTRIBUTE, DATASET, DIGEST, DIST, ERRORS, EXCEPTION, 
                       OPTIMIZER, PAD, PASS, PRIVATE, PROCESS, PUT, SEARCH, SET_EPOCH, SLOT, STATE, WORKER)
 
 mono = time.monotonic_ns
+cpu = native.cpu  # ns of CPU time of this thread, by which our own cost is counted: the clock's would be the neighbours' too
 
 SMALL = 64 << 10  # bytes of a ring when many processes share the spool
 GONE_NS = 10 * 10**9  # a recorder that has not looked for so long has died

@@ -6,7 +6,7 @@ import weakref
 
 from ..patch import wrapping
 from ..record import layouts, ring
-from ..record.ring import mono
+from ..record.ring import cpu, mono
 from ..read import anew, attributes, extents, heap, identity, modes, objects, shuffles, slots
 from . import dist, failures, fetches, pickles, processes, steps, training, worker_exits
 
@@ -311,13 +311,13 @@ class MultiProcessing:
 
     @staticmethod
     def delivered(begun, data, args, kwargs):
-        t1, d = mono(), args[0].__dict__
+        r, d = ring.ring, args[0].__dict__
+        r.calls += 1
+        c0 = 0 if r.calls & 7 else cpu()
         batch = d["_dptrace_got"] if d.get("_in_order") is False else d["_rcvd_idx"] - 1
         delivered(args[0], batch, -2, begun[0], d["_dptrace_arrived"].pop(batch, 0), begun[1], data)
-        r = ring.ring
-        r.calls += 1
-        if r.calls & 7 == 0:
-            r.cost(3 * (mono() - t1))  # with its share of put and got, which are as long
+        if c0:
+            r.cost(3 * (cpu() - c0))  # with its share of put and got, which are as long
 
     @staticmethod
     def failed(begun, raised, args, kwargs):

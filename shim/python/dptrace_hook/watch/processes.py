@@ -10,7 +10,7 @@ import weakref
 
 from ..patch import wrapping
 from ..record import guard, ring
-from ..record.ring import mono
+from ..record.ring import cpu, mono
 from ..read import addresses, discover, extents, objects, pagemap
 from . import children
 
@@ -69,7 +69,7 @@ def before_fork(process):
     target = process.__dict__.get("_target")
     if guard.off or ring.ring.kind == "worker" or _name(target) in LIBRARYS_OWN:
         return
-    t0, s = mono(), _state
+    t0, c0, s = mono(), cpu(), _state
     s["forks"] += 1
     if s["forks"] > _FIRST and s["spent"] * _SHARE > t0 - s["since"]:
         return
@@ -82,7 +82,7 @@ def before_fork(process):
         inherited.target = weakref.ref(target) if type(target) is types.FunctionType else None
         process.__dict__["_dptrace"] = inherited
     s["spent"] += mono() - t0
-    ring.ring.hook_ns += mono() - t0
+    ring.ring.hook_ns += cpu() - c0
 
 
 def asked(process):
@@ -161,13 +161,13 @@ def ended(process):
     if type(inherited) is not extents.Inherited or inherited.pid != os.getpid():
         return
     del process.__dict__["_dptrace"]
-    t0, s = mono(), _state
+    t0, c0, s = mono(), cpu(), _state
     held = _held(inherited, wrapping.caller())
     looks = pagemap.Extents(inherited) if held else None
     if looks is not None:
         looks.write(0, _Parent(), "held", held)
     s["spent"] += mono() - t0
-    ring.ring.hook_ns += mono() - t0
+    ring.ring.hook_ns += cpu() - c0
 
 
 class _Parent:
