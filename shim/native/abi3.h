@@ -190,7 +190,7 @@ void Py_LeaveRecursiveCall(void) WEAK;
 
 extern PyObject _Py_NoneStruct;
 #define Py_None (&_Py_NoneStruct)
-extern PyTypeObject PyCFunction_Type, PyDict_Type, PyList_Type, PyLong_Type, PyTuple_Type, PyUnicode_Type;
+extern PyTypeObject PyCFunction_Type, PyDict_Type, PyList_Type, PyLong_Type, PyMemoryView_Type, PyTuple_Type, PyUnicode_Type;
 extern PyObject *PyExc_Exception, *PyExc_ImportError, *PyExc_IndexError, *PyExc_TypeError, *PyExc_ValueError;
 
 struct timespec {

@@ -16,7 +16,7 @@ typedef struct {
 typedef struct {
 	PyObject ob_base;
 	i64 next_ask;                               /* set by Python */
-	i64 batch, fetches, asked_at, t_put, put_ns;
+	i64 batch, fetches, asks, asked_at, t_put, put_ns;
 	i64 done_t, done_fetch_ns, done_collate_ns; /* of the fetch whose batch is not handed over yet */
 	i64 putting_t;
 	u64 thread;
@@ -142,16 +142,18 @@ static PyObject *before_collate(PyObject *o, PyObject *const *args, Py_ssize_t n
 
 	f->samples = list ? PyList_Size(data) : tuple && f->batched ? PyTuple_Size(data) : 1;
 	f->t_collate = now();
-	f->stage = 1;
-	if (!some(f->look))
+	if (!some(f->look)) {
+		f->stage = 1;
 		return taken(Py_None);
+	}
 	if (f->mask >= 0 && f->batched && f->samples && (list || tuple) && some(f->asked) && is_multiple(f->asked, f->mask) == 0 &&
 		(f->asked->ob_type == &PyList_Type ? PyList_Size(f->asked) : PyTuple_Size(f->asked)) == f->samples) {
 		f->skipped += f->samples;
-		f->digest_ns = now() - f->t_collate;
-		return taken(Py_None);
+		answer = taken(Py_None);
+	} else {
+		answer = PyObject_CallFunctionObjArgs(f->look, o, data, NULL);
 	}
-	answer = PyObject_CallFunctionObjArgs(f->look, o, data, NULL);
+	f->stage = answer != NULL;
 	f->digest_ns = now() - f->t_collate;
 	return answer;
 }
@@ -190,6 +192,7 @@ static PyObject *asking(PyObject *o, PyObject *const *args, Py_ssize_t n)
 	int idle = s->fetches == s->asked_at;
 
 	s->asked_at = s->fetches;
+	s->asks++;
 	if ((s->fetches < s->next_ask && !idle) || !some(s->ask))
 		return taken(Py_None);
 	return PyObject_CallFunctionObjArgs(s->ask, o, NULL);
@@ -353,7 +356,7 @@ static PyMemberDef fetching_members[] = {
 };
 
 static PyMemberDef serving_members[] = {
-	NUMBER(Serving, next_ask),		  NUMBER(Serving, batch),		  NUMBER(Serving, fetches), NUMBER(Serving, t_put),
+	NUMBER(Serving, next_ask),		  NUMBER(Serving, batch),		  NUMBER(Serving, fetches), NUMBER(Serving, asks), NUMBER(Serving, t_put),
 	NUMBER(Serving, put_ns),		  NUMBER(Serving, done_t),		  NUMBER(Serving, done_fetch_ns),
 	NUMBER(Serving, done_collate_ns), OBJECT(Serving, ask),			  OBJECT(Serving, record),	OBJECT(Serving, full),
 	OBJECT(Serving, done),			  {NULL},

@@ -157,11 +157,36 @@ static PyObject *sink_close(PyObject *o, PyObject *none)
 	return taken(Py_None);
 }
 
+/* The buffer of an object that is held by its Py_buffer. Of a memoryview it is what lies under it that is held: collected as
+ * garbage with an export of its own, a memoryview ends the process before 3.11.8, 3.12.2 and 3.13 (gh-77894). */
+static int hold(Sink *s, PyObject *o, Py_buffer *b)
+{
+	PyObject *under;
+	int held;
+
+	if (PyObject_GetBuffer(o, b, PyBUF_WRITABLE) < 0)
+		return -1;
+	if (o->ob_type != &PyMemoryView_Type) {
+		s->buffer = *b;
+		return 0;
+	}
+	PyBuffer_Release(b); /* its memory is that of what lies under it */
+	under = PyObject_GetAttrString(o, "obj");
+	if (!under)
+		return -1;
+	held = PyObject_GetBuffer(under, &s->buffer, PyBUF_WRITABLE);
+	if (held < 0)
+		s->buffer.obj = NULL;
+	Py_DecRef(under);
+	return held;
+}
+
 /* Sink(buffer, capacity, after, head_word, tail_word) */
 static PyObject *sink_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
 	PyObject *given[5];
 	u64 number[5], words;
+	Py_buffer b;
 	Sink *s;
 
 	if (kwargs && PyDict_Size(kwargs))
@@ -174,21 +199,20 @@ static PyObject *sink_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	s = (Sink *)PyType_GenericAlloc(type, 0);
 	if (!s)
 		return NULL;
-	if (PyObject_GetBuffer(given[0], &s->buffer, PyBUF_WRITABLE) < 0) {
-		s->buffer.obj = NULL;
+	if (hold(s, given[0], &b) < 0) {
 		Py_DecRef((PyObject *)s);
 		return NULL;
 	}
 	s->capacity = number[1];
 	words = number[2] / 8;
-	if (!s->capacity || s->capacity % 8 || number[2] % 8 || (u64)s->buffer.len < number[2] + s->capacity || number[3] >= words ||
-		number[4] >= words || (u64)s->buffer.buf % 8) {
+	if (!s->capacity || s->capacity % 8 || number[2] % 8 || (u64)b.len < number[2] + s->capacity || number[3] >= words || number[4] >= words ||
+		(u64)b.buf % 8) {
 		Py_DecRef((PyObject *)s);
 		return fails(PyExc_ValueError, "not the shape of a ring");
 	}
-	s->ring = (u8 *)s->buffer.buf + number[2];
-	s->head_word = (u64 *)s->buffer.buf + number[3];
-	s->tail_word = (u64 *)s->buffer.buf + number[4];
+	s->ring = (u8 *)b.buf + number[2];
+	s->head_word = (u64 *)b.buf + number[3];
+	s->tail_word = (u64 *)b.buf + number[4];
 	return (PyObject *)s;
 }
 

@@ -54,20 +54,17 @@ class Fetching:
         many = kind is list or kind is tuple
         self.samples = n = len(data) if kind is list or (many and self.batched) else 1
         self.t_collate = t = now()
-        self.stage = 1
-        if self.look is None:
-            return
-        asked = self.asked
-        if (self.mask >= 0 and self.batched and n and many and asked is not None and multiple(asked, self.mask) is False
-                and len(asked) == n):
-            self.skipped += n
-        else:
+        if self.look is not None:
+            asked = self.asked
             try:
-                self.look(self, data)
+                if (self.mask >= 0 and self.batched and n and many and asked is not None and multiple(asked, self.mask) is False
+                        and len(asked) == n):
+                    self.skipped += n
+                else:
+                    self.look(self, data)
             finally:
                 self.digest_ns = now() - t
-            return
-        self.digest_ns = now() - t
+        self.stage = 1
 
     def after_collate(self, token, result, args, kwargs):
         try:
@@ -91,7 +88,8 @@ class Fetching:
 class Serving:
     """A worker. The hook's own class derives from it, and sets:
 
-    ask, next_ask   ask(self) is called before an index is asked for, once there were next_ask fetches or none since the last time
+    ask, next_ask   ask(self) is called before an index is asked for, once there were next_ask fetches or none since the last time;
+                    asks counts how often that was
     record          a Record of a fetch; full() is called when there was no room
     done            the Fetching of a fetch whose batch is not handed over yet, with done_t, done_fetch_ns, done_collate_ns
     """
@@ -99,7 +97,7 @@ class Serving:
     def __new__(cls, *args, **kwargs):
         self = object.__new__(cls)
         self.batch = self._asked_at = -1
-        self.next_ask = self.fetches = self.put_ns = self._putting_t = 0
+        self.next_ask = self.fetches = self.asks = self.put_ns = self._putting_t = 0
         self.done_t = self.done_fetch_ns = self.done_collate_ns = 0
         self.t_put, self._thread = now(), get_ident()
         self.ask = self.record = self.full = self.done = None
@@ -107,6 +105,7 @@ class Serving:
 
     def asking(self, args, kwargs):
         idle, self._asked_at = self.fetches == self._asked_at, self.fetches
+        self.asks += 1
         if (self.fetches >= self.next_ask or idle) and self.ask is not None:
             self.ask(self)
 
