@@ -463,6 +463,10 @@ class Manners(unittest.TestCase):
             pass
         wrapped = plain(module, local)
         there = weakref.ref(wrapped)
+        del wrapped
+        self.assertIsNone(there())
+        wrapped = plain(module, local)
+        there = weakref.ref(wrapped)
         local.loop = wrapped
         del wrapped, local
         gc.collect()
@@ -471,7 +475,8 @@ class Manners(unittest.TestCase):
         class Own:
             pass
         own = Own()
-        own.sink = module.Sink(bytearray(128 + 64), 64, 128, 1, 2)
+        own.map = memoryview(bytearray(128 + 64))  # collected before what is made of it (gh-77894)
+        own.sink = module.Sink(own.map, 64, 128, 1, 2)
         own.record = module.Record(own.sink, 1, "I")
         own.peeks = module.Peeks()
         own.peeks.add(0, 0, 0, 0, own)
