@@ -171,7 +171,7 @@ def leave(fetches, result, args, kwargs):
         return
     t0, t1, number = fetches.t_fetch, mono(), fetches.fetch
     measured = number & 7 == MEASURED
-    c0 = cpu() if measured else 0
+    used = cpu() if measured else 0
     fetches.slots.after(number, t1 - t0)
     if number in slots.SEARCH_AFTER:
         fetches.slots.search(args[0].__dict__.get("dataset_iter"), number)
@@ -190,7 +190,7 @@ def leave(fetches, result, args, kwargs):
         worker.done = (fetches, t0, c0 - t0, collate_ns)
     ring.ring.calls += 1
     if measured:
-        ring.ring.cost(fetches.entered_ns + cpu() - c0)
+        ring.ring.cost(fetches.entered_ns + cpu() - used)
 
 
 def first(fetches, fetcher):
