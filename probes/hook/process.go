@@ -90,12 +90,17 @@ func (s *source) ended() bool {
 // ended. fill is how much of the ring was new.
 func (d *reader) tend(s *source, now time.Time) (fill float64) {
 	due := d.ending || d.rung || now.Sub(s.quietFrom) > quiet && now.Sub(s.asked) > quiet
-	ended := due && s.ended() // asked before reading: what it wrote last is read then
+	ended := due && s.ended() || s.flags&flagEnded != 0 // asked before reading: what it wrote last is read then
 	if due {
 		s.asked = now
 	}
-	n, buf, err := s.drain(d.buf, func(r record) { d.take(s, r) })
-	d.buf = buf
+	n, err := d.drain(s)
+	if err == nil && !ended && s.flags&flagEnded != 0 { // its head may have been read before it was set
+		ended = true
+		var more int
+		more, err = d.drain(s)
+		n += more
+	}
 	if n > 0 {
 		s.quietFrom = now
 		s.strikes = 0
@@ -114,10 +119,15 @@ func (d *reader) tend(s *source, now time.Time) (fill float64) {
 		d.account(s)
 		s.costed = now
 	}
-	if ended && n == 0 && err == nil {
+	if ended && err == nil && s.tail == s.head {
 		d.finish(s)
 	}
 	return float64(n) / float64(s.capacity)
+}
+
+func (d *reader) drain(s *source) (n int, err error) {
+	n, d.buf, err = s.drain(d.buf, func(r record) { d.take(s, r) })
+	return n, err
 }
 
 // finish ends a ring whose process has: its space is free again.

@@ -25,6 +25,8 @@ const (
 	firstPause = 100 * time.Millisecond // between two rounds, while processes are being started
 	slowPause  = time.Second            // once the run is older than startTime
 	startTime  = 5 * time.Second
+	latePause  = 2 * time.Second // and than lateTime
+	lateTime   = 30 * time.Second
 
 	longest = 3 * time.Second // between two rounds that cost next to nothing
 
@@ -103,10 +105,13 @@ func (w *watcher) due() time.Time {
 func (w *watcher) unsure(p *process) bool { return p.python && !p.judged && p.gone.IsZero() }
 
 func (w *watcher) pause() time.Duration {
-	if time.Since(w.began) < startTime {
+	switch age := time.Since(w.began); {
+	case age < startTime:
 		return firstPause
+	case age < lateTime:
+		return slowPause
 	}
-	return slowPause
+	return latePause
 }
 
 // round looks once at everything that is due.
