@@ -56,8 +56,10 @@ func (d *reader) open(r *ring) *source {
 // ring's. Start times are in ticks of 10 ms, rounded down.
 func startedAfter(st procfs.Stat, ringNS int64) bool {
 	suspended := probe.BootNow() - probe.Now() // CLOCK_MONOTONIC does not count it
-	return int64(st.StartTicks)*int64(procfs.Tick) > ringNS+suspended
+	return !startedBefore(st.StartTicks, ringNS+suspended)
 }
+
+func startedBefore(ticks uint64, bootNS int64) bool { return int64(ticks)*int64(procfs.Tick) <= bootNS }
 
 // isOwner reports whether a process is the ring's, and not one that has its pid
 // in another pid namespace, as inside of a container that shares our /tmp.
@@ -193,7 +195,11 @@ func (d *reader) account(s *source) {
 		d.Rows.Append(now)
 	}
 	if lost := s.lost(); lost > s.lostTold {
-		d.lost(s, lost-s.lostTold, "the ring was full")
+		reason := RingFull
+		if s.flags&flagUnread != 0 {
+			reason += ", as the recorder had not looked for 10 s"
+		}
+		d.lost(s, lost-s.lostTold, reason)
 		s.lostTold = lost
 	}
 	if s.bad > s.badTold {
@@ -214,7 +220,6 @@ var ends = []struct {
 	flag   uint32
 	reason string
 }{
-	{flagGaveUp, "the hook gave up: its ring was full, and nobody had drained it for 10 s; what the process did from then on is not recorded"},
 	{flagErrors, "the hook gave up after errors of its own; what the process did from then on is not recorded"},
 }
 

@@ -35,7 +35,7 @@ var (
 	atBell     = at(layouts.Header, "bell", 'Q')
 
 	flagEnded  = layouts.Flags["ended"]
-	flagGaveUp = layouts.Flags["gave_up"]
+	flagUnread = layouts.Flags["unread"]
 	flagErrors = layouts.Flags["errors"]
 )
 

@@ -114,7 +114,7 @@ STATUS_WATCHED = 4096
 
 # Bits of the header's flags.
 FLAG_ENDED = 1
-FLAG_GAVE_UP = 2
+FLAG_UNREAD = 2
 FLAG_ERRORS = 4
 
 

@@ -14,10 +14,11 @@ from .layouts import (ACT, ATTRIBUTE, DATASET, DIGEST, DIST, ERRORS, EXCEPTION, 
                       OPTIMIZER, PAD, PASS, PRIVATE, PROCESS, PUT, SEARCH, SET_EPOCH, SLOT, STATE, WORKER)
 
 mono = time.monotonic_ns
+cpu = native.cpu  # ns of CPU time of this thread, by which our own cost is counted: the clock's would be the neighbours' too
 _touch = os.utime  # the program may put something else in its place
 
 SMALL = 64 << 10  # bytes of a ring when many processes share the spool
-GONE_NS = 10 * 10**9  # a recorder that has not looked for so long has died
+GONE_NS = 10 * 10**9  # a recorder that has not looked for so long stands still, or has died
 _HEADER, _AFTER = layouts.packed(layouts.HEADER_FIELDS), layouts.HEADER_BYTES
 _FORMS = {kind: "".join([form for _, form in fields]) for kind, fields in (
     (PUT, layouts.PUT_FIELDS), (FETCH, layouts.FETCH_FIELDS), (NEXT, layouts.NEXT_FIELDS), (STATE, layouts.STATE_FIELDS))}
@@ -123,10 +124,10 @@ class Ring:
                     raise
 
     def full(self):
-        """There was no room: the record is dropped."""
+        """There was no room: the record is dropped. A recorder that stands still may go on again, so nothing ends here."""
         self.drop()
         if mono() - self.words[_BEAT] > GONE_NS:
-            self.give_up(layouts.FLAG_GAVE_UP)
+            self.flags[0] |= layouts.FLAG_UNREAD
 
     def drop(self):
         """Counts a record that is not written; the recorder sees it at its next look."""
@@ -214,5 +215,5 @@ def _describe(kind):
     argv = getattr(sys, "orig_argv", None) or [sys.executable] + list(getattr(sys, "argv", []))
     return {"pid": os.getpid(), "ppid": os.getppid(), "kind": kind, "python": "%d.%d.%d" % sys.version_info[:3],
             "torch": version("torch"), "numpy": version("numpy"), "exe": sys.executable or "", "cwd": cwd,
-            "cmdline": " ".join(a for a in argv if type(a) is str)[:4096], "rank": number("RANK"), "local_rank": number("LOCAL_RANK"),
+            "cmdline": "\0".join(a for a in argv if type(a) is str)[:4096], "rank": number("RANK"), "local_rank": number("LOCAL_RANK"),
             "world_size": number("WORLD_SIZE") if number("WORLD_SIZE") > 0 else 0}

@@ -6,7 +6,7 @@ from _thread import _local, get_ident
 
 from ..patch import wrapping
 from ..record import guard, ring
-from ..record.ring import mono
+from ..record.ring import cpu, mono
 from ..read import attributes, digests, heap, open_files, pagemap, slots
 from . import failures
 
@@ -128,17 +128,18 @@ def timed(fetches, collate):
 def collated(fetches, result, own):
     fetches.t_collated = t = mono()
     if own and fetches.digests is not None and fetches.digests.waiting is not None:
-        fetches.digests.collated(fetches, result, t)
+        fetches.digests.collated(fetches, result)
         fetches.rows_ns = mono() - t
 
 
 def enter(args, kwargs):
     """Before the fetch of either fetcher, with its index: gives its Fetches."""
-    t_in = mono()
     fetches = args[0].__dict__.get("_dptrace")
     if fetches is None or guard.off:
         return None
     fetches.fetch += 1
+    measured = fetches.fetch & 7 == MEASURED
+    c0 = cpu() if measured else 0
     if fetches.serving is not None:
         fetches.serving.fetches += 1
     fetches.t_collate = fetches.t_collated = fetches.digest_ns = fetches.rows_ns = 0
@@ -146,15 +147,16 @@ def enter(args, kwargs):
     if fetches.live:
         fetches.slots.before(fetches.fetch)
     fetches.asked = args[1] if len(args) > 1 else ()
-    fetches.t_fetch = t = mono()
-    fetches.entered_ns = t - t_in
+    if measured:
+        fetches.entered_ns = cpu() - c0
+    fetches.t_fetch = mono()
     return fetches
 
 
 def failed(fetches, raised, args, kwargs):
     if fetches is None:
         return
-    if isinstance(raised, StopIteration):
+    if issubclass(type(raised), StopIteration):
         if fetches.batched:
             failures.leftover(raised, fetches.loader, fetches.number, fetches.worker, fetches.asked)
     else:
@@ -168,6 +170,8 @@ def leave(fetches, result, args, kwargs):
     if fetches is None:
         return
     t0, t1, number = fetches.t_fetch, mono(), fetches.fetch
+    measured = number & 7 == MEASURED
+    used = cpu() if measured else 0
     fetches.slots.after(number, t1 - t0)
     if number in slots.SEARCH_AFTER:
         fetches.slots.search(args[0].__dict__.get("dataset_iter"), number)
@@ -185,8 +189,8 @@ def leave(fetches, result, args, kwargs):
     else:
         worker.done = (fetches, t0, c0 - t0, collate_ns)
     ring.ring.calls += 1
-    if number & 7 == MEASURED:
-        ring.ring.cost(fetches.entered_ns + mono() - t1)
+    if measured:
+        ring.ring.cost(fetches.entered_ns + cpu() - used)
 
 
 def first(fetches, fetcher):
@@ -261,16 +265,16 @@ def shadow(worker, index_queue, data_queue):
 
     def putting(args, kwargs):
         """After it, its feeder thread wants the interpreter."""
-        t0 = mono()
         if worker.done is None or get_ident() != me:
-            return t0
+            return mono()
         (fetches, begun, fetch_ns, collate_ns), worker.done = worker.done, None
+        measured = fetches.fetch & 7 == MEASURED
+        c0 = cpu() if measured else 0
         ring.pack(ring.FETCH, begun, 0, fetches.number, fetches.worker, worker.batch, fetches.fetch, max(begun - worker.t_put, 0), fetch_ns,
                   collate_ns, worker.put_ns, fetches.samples)
-        t1 = mono()
-        if fetches.fetch & 7 == MEASURED:
-            ring.ring.cost(t1 - t0)
-        return t1
+        if measured:
+            ring.ring.cost(cpu() - c0)
+        return mono()
 
     def put(t, result, args, kwargs):
         worker.t_put = now = mono()
