@@ -7,6 +7,7 @@ from _thread import _local, get_ident
 from ..record import guard, layouts, ring
 from ..record.ring import mono
 from ..read import attributes, digests, heap, open_files, pagemap, slots
+from ..read.quiet import Quiet
 from . import failures
 
 _FETCH = layouts.packed(layouts.FETCH_FIELDS)
@@ -84,8 +85,9 @@ def attach(fetcher, box, dataset, collate):
         worker.cpu0, worker.wrote0 = time.process_time_ns(), written() if type(fetcher).__name__ == "_IterableDatasetFetcher" else -1
     fetcher.__dict__["_dptrace"] = fetches
     box.append(fetches)
-    fetches.slots.begin()
-    attributes.at_fetch(fetches, dataset, collate)
+    with Quiet():
+        fetches.slots.begin()
+        attributes.at_fetch(fetches, dataset, collate)
 
 
 def ended(worker):
