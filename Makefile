@@ -10,7 +10,7 @@ CACHE := $(or $(DPTRACE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/dptrace)
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(CACHE)/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
 
-.PHONY: help build demo test test-all test-go test-python test-e2e lint fmt bpf fixtures matrix libraries bench fuzz clean
+.PHONY: help build demo test test-all test-go test-python test-native test-e2e lint fmt bpf native fixtures matrix libraries bench fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ test-python: ## the hook's own tests; PYTHONS="torch1.13 torch2.15-py3.11" names
 		$$python shim/python/tests/run.py $(if $(filter often,$(CASES)),--often) $(TESTS) || code=1; \
 	done; exit $$code
 
+test-native: ## the native helper beside its Python twin: each Python here, all references counted, AddressSanitizer; no torch needed
+	tools/native-test $(TESTS)
+
 test-e2e: build ## whole programs on real torch: what is found, what is left alone, that nothing changes; CASES=often as `make test`
 	@python=$$(tools/find-torch) && DPTRACE_PYTHON=$$python DPTRACE_BIN=$(CURDIR)/bin/dptrace \
 		tools/go-test -count=1 $(if $(filter often,$(CASES)),-short) -timeout 40m -parallel $$(($$(nproc) + 1)) ./e2e/
@@ -63,6 +66,9 @@ fmt: ## gofmt everything
 
 bpf: ## compile the kernel side (bpf/*.bpf.c) anew; wants Debian's clang-14
 	tools/bpf-generate
+
+native: ## compile the hook's native helper (shim/native) anew; wants Debian's clang-14 and lld-14
+	tools/native-generate
 
 fixtures: build ## record the rules' fixtures anew (analyze/detect/*/testdata)
 	DPTRACE_PYTHON=$$(tools/find-torch) tools/fixtures

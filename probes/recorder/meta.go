@@ -16,12 +16,11 @@ import (
 )
 
 const (
-	keepEvery  = 100 * time.Millisecond
 	clockEvery = 10 * time.Second
-	costEvery  = 5 * time.Second
+	costEvery  = 10 * time.Second
 	// A recorder that is killed loses what it has not written: rows wait this
-	// long at most, after up to a tenth of a second in the ring.
-	flushEvery = 700 * time.Millisecond
+	// long at most, after up to half a second in a ring.
+	flushEvery = 450 * time.Millisecond
 )
 
 func now() traces.Head { return traces.Head{TsNS: probe.Now()} }
@@ -33,7 +32,7 @@ func (r *recording) meta(key, value string) {
 // writeBegin says what is recorded. It is on the disk before the target runs:
 // whatever happens later, the trace tells what it is a trace of.
 func (r *recording) writeBegin() {
-	command, err := json.Marshal(r.Command)
+	command, err := json.Marshal(r.Secrets.Args(r.Command))
 	if err != nil {
 		command = []byte("[]") // strings always marshal
 	}
@@ -43,6 +42,9 @@ func (r *recording) writeBegin() {
 	r.meta("run_id", r.out.runID)
 	r.meta("command", string(command))
 	r.meta("cwd", cwd)
+	if values, err := json.Marshal(r.Secrets.Values()); err == nil {
+		r.meta("redact", string(values))
+	}
 	r.meta("started_ns", strconv.FormatInt(probe.RealNow(), 10))
 	r.meta("tier", string(r.tier))
 	if r.refused != "" {
@@ -55,8 +57,8 @@ func (r *recording) writeBegin() {
 	_ = r.out.Flush() // counted by the writer
 }
 
-func (r *recording) writeEnd(how ending) {
-	r.meta("exit_code", strconv.Itoa(how.code()))
+func (r *recording) writeEnd(how Ending) {
+	r.meta("exit_code", strconv.Itoa(how.Code()))
 	r.meta("target_cpu_ns", strconv.FormatInt(how.cpuNS, 10))
 	if r.left > 0 {
 		r.meta("left_running", strconv.Itoa(r.left))
@@ -65,32 +67,28 @@ func (r *recording) writeEnd(how ending) {
 	r.out.Append(ownCost())
 }
 
-// keep writes what is due by the clock: rows that have waited, clock rows, our
+// keeper writes what is due by the clock: rows that have waited, clock rows, our
 // own cost.
-func (r *recording) keep() {
-	defer r.keeper.Done()
-	tick := time.NewTicker(keepEvery)
-	defer tick.Stop()
+func (r *recording) keeper() func(now time.Time) (next time.Time) {
 	clocked, flushed, costed := time.Now(), time.Now(), time.Time{}
-	for {
-		select {
-		case <-r.enough:
-			return
-		case t := <-tick.C:
-			if t.Sub(clocked) >= clockEvery {
-				r.out.Append(clockRow())
-				clocked = t
-			}
-			if t.Sub(costed) >= costEvery {
-				r.out.Append(ownCost())
-				costed = t
-			}
-			if t.Sub(flushed) >= flushEvery {
-				_ = r.out.Flush() // what it cannot write it keeps, or counts
-				flushed = t
-			}
-			r.out.Tick()
+	return func(now time.Time) (next time.Time) {
+		if now.Sub(clocked) >= clockEvery {
+			r.out.Append(clockRow())
+			clocked = now
 		}
+		if now.Sub(costed) >= costEvery {
+			r.out.Append(ownCost())
+			costed = now
+		}
+		if now.Sub(flushed) >= flushEvery {
+			_ = r.out.Flush() // what it cannot write it keeps, or counts
+			flushed = now
+		}
+		r.out.Tick()
+		if r.out.Waiting() {
+			return flushed.Add(flushEvery)
+		}
+		return clocked.Add(clockEvery)
 	}
 }
 

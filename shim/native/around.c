@@ -13,7 +13,7 @@ static PyObject *around_type, *method_type, *function_type;
 /* A call of an object that is no function costs levels of recursion that the call of a function does not. While the original runs
  * it is given them back: one of the object's call, and where C is counted apart (3.12, 3.13) two of the interpreter's loop that runs
  * the original. Not so deep inside each other: what is counted there stands for the C stack, which we do use. */
-#define NESTED 64
+#define NESTED 1000
 static int levels;          /* by Py_LeaveRecursiveCall */
 static int nested;          /* calls of ours that are under way */
 static int *(*depth)(void); /* in 3.8, which has that as a macro only */
@@ -21,6 +21,19 @@ static int *(*depth)(void); /* in 3.8, which has that as a macro only */
 static int *depth38(void)
 {
 	return (int *)((char *)PyThreadState_Get() + 32); /* PyThreadState.recursion_depth */
+}
+
+/* 3.8 remembers that there was a RecursionError until the stack is 50 levels shorter, lets the next call go on, and ends the
+ * process 50 levels later. Of one that a callback has met nothing may remain. */
+static char overflowed(void)
+{
+	return depth ? *(char *)(depth38() + 1) : 0; /* PyThreadState.overflowed */
+}
+
+static void forget_overflow(char before)
+{
+	if (depth)
+		*(char *)(depth38() + 1) = before;
 }
 
 /* How many were given back. */
@@ -83,8 +96,9 @@ static void handled(Raised before)
 	PyErr_SetExcInfo(before.type, before.value, before.traceback);
 }
 
-/* An exception of a callback is set. 1: one is still set, which must reach the program. 0: it was ours and is gone. */
-static int reaches(Around *self)
+/* An exception of a callback is set. 1: one is still set, which must reach the program. 0: it was ours and is gone, and what
+ * overflowed() said ahead of the callback is so again. */
+static int reaches(Around *self, char overflow)
 {
 	for (int i = 0; i < 2 && self->theirs; i++) { /* the second time for what theirs() itself has raised */
 		Raised e, before;
@@ -104,12 +118,15 @@ static int reaches(Around *self)
 			return 1;
 		}
 		forget(e);
-		if (yes == 0)
+		if (yes == 0) {
+			forget_overflow(overflow);
 			return 0;
+		}
 	}
 	if (!PyErr_ExceptionMatches(PyExc_Exception))
 		return 1;
 	PyErr_Clear();
+	forget_overflow(overflow);
 	return 0;
 }
 
@@ -117,8 +134,9 @@ static int reaches(Around *self)
 static void around_failed(Around *self, PyObject *token, PyObject *args, PyObject *given)
 {
 	Raised raised = caught(), before = handle(raised);
+	char overflow = overflowed();
 	PyObject *answer = PyObject_CallFunctionObjArgs(self->failed, token, raised.value, args, given, NULL);
-	int instead = !answer && reaches(self);
+	int instead = !answer && reaches(self, overflow);
 
 	Py_DecRef(answer);
 	handled(before);
@@ -133,13 +151,15 @@ static PyObject *around_call(PyObject *o, PyObject *args, PyObject *kwargs)
 	Around *self = (Around *)o;
 	PyObject *token = NULL, *result, *answer, *given = kwargs && PyDict_Size(kwargs) > 0 ? kwargs : Py_None;
 	int tell = 1, n;
+	char overflow;
 
 	if (!self->original) /* only that of around_ready */
 		return PyLong_FromLongLong(*depth38());
 	if (self->before) {
+		overflow = overflowed();
 		token = PyObject_CallFunctionObjArgs(self->before, args, given, NULL);
 		if (!token) {
-			if (reaches(self))
+			if (reaches(self, overflow))
 				return NULL;
 			tell = 0;
 		}
@@ -149,8 +169,9 @@ static PyObject *around_call(PyObject *o, PyObject *args, PyObject *kwargs)
 	if (result) {
 		enter(n);
 		if (tell && self->after) {
+			overflow = overflowed();
 			answer = PyObject_CallFunctionObjArgs(self->after, token ? token : Py_None, result, args, given, NULL);
-			if (!answer && reaches(self))
+			if (!answer && reaches(self, overflow))
 				drop(&result);
 			Py_DecRef(answer);
 		}

@@ -2,7 +2,8 @@
 #include "native.h"
 
 #define PAD 0
-#define FIELDS 32 /* at most, of a record */
+#define FIELDS 31     /* at most, of a record */
+#define INTEGERS 4096 /* at most, of a list in a record */
 
 typedef struct {
 	PyObject ob_base;
@@ -22,44 +23,62 @@ _Static_assert(sizeof(Header) == 24, "no gaps");
 
 static PyObject *sink_type, *record_type;
 
-static int room(Sink *s, u64 n)
+static int room(const Sink *s, u64 tail, u64 n)
 {
-	u64 end = s->head + n;
-	return s->tail > end || end - s->tail <= s->capacity;
+	return tail <= s->head && s->head + n - tail <= s->capacity; /* a tail in front of the head is no recorder's */
 }
 
-/* Nothing in here calls Python: see native.h. */
-static int sink_write(Sink *s, u16 kind, u64 t, const void *a, u64 na, const void *b, u64 nb)
-{
-	u64 need = sizeof(Header) + na + nb, whole, at, skip = 0;
+/* Between reserve() and commit() nothing calls Python: see native.h. */
+typedef struct {
 	u8 *to;
+	u64 need, whole, skip, tail;
+} Place;
 
-	if (!s->ring || need > s->capacity)
+/* Finds room for n bytes after a record's head, and changes nothing. */
+static int reserve(const Sink *s, u64 n, Place *p)
+{
+	u64 at;
+
+	p->need = sizeof(Header) + n;
+	p->whole = (p->need + 7) & ~7ul;
+	p->tail = s->tail;
+	if (!s->ring || p->whole > s->capacity)
 		return 0;
-	whole = (need + 7) & ~7ul;
 	at = s->head % s->capacity;
-	if (at + whole > s->capacity)
-		skip = s->capacity - at;
-	if (!room(s, skip + whole)) {
-		s->tail = __atomic_load_n(s->tail_word, __ATOMIC_ACQUIRE);
-		if (whole > s->capacity || !room(s, skip + whole))
+	p->skip = at + p->whole > s->capacity ? s->capacity - at : 0;
+	if (!room(s, p->tail, p->skip + p->whole)) {
+		p->tail = __atomic_load_n(s->tail_word, __ATOMIC_ACQUIRE);
+		if (!room(s, p->tail, p->skip + p->whole))
 			return 0;
 	}
-	to = s->ring + at;
-	if (skip) {
-		*(u64 *)to = (u32)skip | (u64)PAD << 32;
-		s->head += skip;
-		to = s->ring;
-	}
-	*(Header *)to = (Header){(u32)whole, kind, (u16)(whole - need), t ? t : clock_ns(CLOCK_MONOTONIC),
-							 (u32)PyThread_get_thread_ident(), (u32)s->number};
-	to += sizeof(Header);
-	memcpy(to, a, na);
-	if (nb)
-		memcpy(to + na, b, nb);
+	p->to = s->ring + (p->skip ? 0 : at) + sizeof(Header);
+	return 1;
+}
+
+static void commit(Sink *s, const Place *p, u16 kind, u64 t)
+{
+	if (p->skip)
+		*(u64 *)(s->ring + s->head % s->capacity) = (u32)p->skip | (u64)PAD << 32;
+	*(Header *)(p->to - sizeof(Header)) = (Header){(u32)p->whole, kind, (u16)(p->whole - p->need), t ? t : clock_ns(CLOCK_MONOTONIC),
+												   (u32)PyThread_get_thread_ident(), (u32)s->number};
 	s->number++;
-	s->head += whole;
+	s->tail = p->tail;
+	s->head += p->skip + p->whole;
 	__atomic_store_n(s->head_word, s->head, __ATOMIC_RELEASE); /* last: only now it exists */
+}
+
+static int sink_write(Sink *s, u16 kind, u64 t, const void *a, u64 na, const void *b, u64 nb)
+{
+	Place p;
+
+	if (!reserve(s, na + nb, &p)) {
+		s->tail = p.tail;
+		return 0;
+	}
+	memcpy(p.to, a, na);
+	if (nb)
+		memcpy(p.to + na, b, nb);
+	commit(s, &p, kind, t);
 	return 1;
 }
 
@@ -138,11 +157,36 @@ static PyObject *sink_close(PyObject *o, PyObject *none)
 	return taken(Py_None);
 }
 
+/* The buffer of an object that is held by its Py_buffer. Of a memoryview it is what lies under it that is held: collected as
+ * garbage with an export of its own, a memoryview ends the process before 3.11.8, 3.12.2 and 3.13 (gh-77894). */
+static int hold(Sink *s, PyObject *o, Py_buffer *b)
+{
+	PyObject *under;
+	int held;
+
+	if (PyObject_GetBuffer(o, b, PyBUF_WRITABLE) < 0)
+		return -1;
+	if (o->ob_type != &PyMemoryView_Type) {
+		s->buffer = *b;
+		return 0;
+	}
+	PyBuffer_Release(b); /* its memory is that of what lies under it */
+	under = PyObject_GetAttrString(o, "obj");
+	if (!under)
+		return -1;
+	held = PyObject_GetBuffer(under, &s->buffer, PyBUF_WRITABLE);
+	if (held < 0)
+		s->buffer.obj = NULL;
+	Py_DecRef(under);
+	return held;
+}
+
 /* Sink(buffer, capacity, after, head_word, tail_word) */
 static PyObject *sink_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
 	PyObject *given[5];
 	u64 number[5], words;
+	Py_buffer b;
 	Sink *s;
 
 	if (kwargs && PyDict_Size(kwargs))
@@ -155,21 +199,20 @@ static PyObject *sink_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	s = (Sink *)PyType_GenericAlloc(type, 0);
 	if (!s)
 		return NULL;
-	if (PyObject_GetBuffer(given[0], &s->buffer, PyBUF_WRITABLE) < 0) {
-		s->buffer.obj = NULL;
+	if (hold(s, given[0], &b) < 0) {
 		Py_DecRef((PyObject *)s);
 		return NULL;
 	}
 	s->capacity = number[1];
 	words = number[2] / 8;
-	if (!s->capacity || s->capacity % 8 || number[2] % 8 || (u64)s->buffer.len < number[2] + s->capacity || number[3] >= words ||
-		number[4] >= words || (u64)s->buffer.buf % 8) {
+	if (!s->capacity || s->capacity % 8 || number[2] % 8 || (u64)b.len < number[2] + s->capacity || number[3] >= words || number[4] >= words ||
+		(u64)b.buf % 8) {
 		Py_DecRef((PyObject *)s);
 		return fails(PyExc_ValueError, "not the shape of a ring");
 	}
-	s->ring = (u8 *)s->buffer.buf + number[2];
-	s->head_word = (u64 *)s->buffer.buf + number[3];
-	s->tail_word = (u64 *)s->buffer.buf + number[4];
+	s->ring = (u8 *)b.buf + number[2];
+	s->head_word = (u64 *)b.buf + number[3];
+	s->tail_word = (u64 *)b.buf + number[4];
 	return (PyObject *)s;
 }
 
@@ -217,37 +260,155 @@ typedef struct {
 	u8 size[FIELDS], is_signed[FIELDS];
 } Record;
 
-static PyObject *record_call(PyObject *o, PyObject *const *args, Py_ssize_t n)
+/* Packs n values by the format. */
+static int packed(const Record *r, PyObject *const *values, u8 *at)
 {
-	Record *r = (Record *)o;
-	u8 packed[8 * FIELDS], *at = packed;
-	u64 t, value;
-	Py_buffer tail = {.len = 0};
-	int put;
+	u64 value;
 
-	if (n != r->n + 1 && n != r->n + 2)
-		return fails(struct_error, "another number of values than the format has");
-	if (integer(args[0], 0, 8, &t) < 0)
-		return NULL;
-	for (int i = 0; i < r->n; i++) {
-		if (integer(args[i + 1], r->is_signed[i], r->size[i], &value) < 0)
-			return NULL;
+	for (int i = 0; i < r->n; at += r->size[i++]) {
+		if (integer(values[i], r->is_signed[i], r->size[i], &value) < 0)
+			return -1;
 		switch (r->size[i]) {
 		case 1: *at = (u8)value; break;
 		case 2: __builtin_memcpy(at, &value, 2); break;
 		case 4: __builtin_memcpy(at, &value, 4); break;
 		default: __builtin_memcpy(at, &value, 8);
 		}
-		at += r->size[i];
 	}
-	if (n == r->n + 2 && bytes_of(args[n - 1], &tail) < 0)
+	return 0;
+}
+
+static PyObject *record_call(PyObject *o, PyObject *const *args, Py_ssize_t n)
+{
+	Record *r = (Record *)o;
+	u8 values[8 * FIELDS];
+	u64 t;
+	Py_buffer tail = {.len = 0};
+	int put;
+
+	if (n != r->n + 1 && n != r->n + 2)
+		return fails(struct_error, "another number of values than the format has");
+	if (integer(args[0], 0, 8, &t) < 0 || packed(r, args + 1, values) < 0 || (n == r->n + 2 && bytes_of(args[n - 1], &tail) < 0))
 		return NULL;
-	put = r->sink && sink_write((Sink *)r->sink, r->kind, t, packed, r->bytes, tail.buf, (u64)tail.len);
+	put = r->sink && sink_write((Sink *)r->sink, r->kind, t, values, r->bytes, tail.buf, (u64)tail.len);
 	release(&tail);
 	return PyBool_FromLong(put);
 }
 
+/* How many integers o has, a list or a tuple; -1: it is neither, or they are too many. */
+static Py_ssize_t length(PyObject *o)
+{
+	Py_ssize_t n = o->ob_type == &PyList_Type ? PyList_Size(o) : o->ob_type == &PyTuple_Type ? PyTuple_Size(o) : -1;
+	return n > INTEGERS ? -1 : n;
+}
+
+/* Item i of a list or a tuple; 0: it is no integer of 64 bits. */
+static int item(PyObject *o, Py_ssize_t i, i64 *value)
+{
+	PyObject *each = o->ob_type == &PyList_Type ? PyList_GetItem(o, i) : PyTuple_GetItem(o, i);
+
+	if (each->ob_type != &PyLong_Type)
+		return 0;
+	*value = PyLong_AsLongLong(each);
+	if (*value != -1 || !PyErr_Occurred())
+		return 1;
+	PyErr_Clear();
+	return 0;
+}
+
+/* Writes what o has of integers, to NULL nothing; 0: there is something else, or one of more than 64 bits. */
+static int write_integers(PyObject *o, Py_ssize_t n, u8 *to)
+{
+	i64 value;
+
+	for (Py_ssize_t i = 0; i < n; i++) {
+		if (!item(o, i, &value))
+			return 0;
+		if (to)
+			__builtin_memcpy(to + 8 * i, &value, 8);
+	}
+	return 1;
+}
+
+static PyObject *integers_call(PyObject *o, PyObject *const *args, Py_ssize_t n)
+{
+	Record *r = (Record *)o;
+	Sink *s = (Sink *)r->sink;
+	Py_ssize_t many[2] = {0, 0};
+	u8 values[8 * FIELDS];
+	u64 t;
+	Place p;
+	int put;
+
+	if (n != r->n + 2 && n != r->n + 3)
+		return fails(struct_error, "another number of values than the format has");
+	for (Py_ssize_t i = r->n + 1; i < n; i++) {
+		many[i - r->n - 1] = length(args[i]);
+		if (many[i - r->n - 1] < 0)
+			return taken(Py_None);
+	}
+	if (integer(args[0], 0, 8, &t) < 0 || packed(r, args + 1, values) < 0)
+		return NULL;
+	put = s && reserve(s, r->bytes + 8 * (u64)(many[0] + many[1]), &p);
+	if (!write_integers(args[r->n + 1], many[0], put ? p.to + r->bytes : NULL) ||
+		(many[1] && !write_integers(args[r->n + 2], many[1], put ? p.to + r->bytes + 8 * many[0] : NULL)))
+		return taken(Py_None);
+	if (put) {
+		memcpy(p.to, values, r->bytes);
+		commit(s, &p, r->kind, t);
+	} else if (s) {
+		s->tail = p.tail;
+	}
+	return PyBool_FromLong(put);
+}
+
+/* A record of a function that is_record(), of values that are known to fit. */
+int put_values(PyObject *function, u64 t, const i64 *values)
+{
+	Record *r = (Record *)PyCFunction_GetSelf(function);
+	u8 bytes[8 * FIELDS], *at = bytes;
+
+	for (int i = 0; i < r->n; at += r->size[i++])
+		memcpy(at, &values[i], r->size[i]);
+	return r->sink && sink_write((Sink *)r->sink, r->kind, t, bytes, r->bytes, NULL, 0);
+}
+
+int is_record(PyObject *function, int n)
+{
+	return function->ob_type == &PyCFunction_Type && PyCFunction_GetFunction(function) == (PyCFunction)record_call &&
+		   ((Record *)PyCFunction_GetSelf(function))->n == n;
+}
+
+/* Whether one of a list's integers has no bit of mask; -1: they are no integers of 64 bits in a list or a tuple. */
+int is_multiple(PyObject *integers, i64 mask)
+{
+	Py_ssize_t n = length(integers);
+	i64 value;
+	int found = 0;
+
+	for (Py_ssize_t i = 0; i < n; i++) {
+		if (!item(integers, i, &value))
+			return -1;
+		found |= !(value & mask);
+	}
+	return n < 0 ? -1 : found;
+}
+
+PyObject *multiple(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+	u64 mask;
+	int found;
+
+	if (n != 2)
+		return fails(PyExc_TypeError, "multiple(integers, mask)");
+	if (integer(args[1], 1, 8, &mask) < 0)
+		return NULL;
+	found = is_multiple(args[0], (i64)mask);
+	return found < 0 ? taken(Py_None) : PyBool_FromLong(found);
+}
+
 static PyMethodDef record_function = {"record", record_call, METH_FASTCALL, "record(t, *values) or record(t, *values, tail)"};
+static PyMethodDef integers_function = {"record", integers_call, METH_FASTCALL, "record(t, *values, integers) or (…, integers, more)"};
 
 static int record_format(Record *r, const char *format)
 {
@@ -265,12 +426,12 @@ static int record_format(Record *r, const char *format)
 		}
 		r->size[r->n] = (u8)sizes[i];
 		r->is_signed[r->n++] = i > 3;
-		r->bytes += sizes[i]; /* 255 at most: 8 * 31 */
+		r->bytes += sizes[i]; /* 248 at most */
 	}
 	return 0;
 }
 
-PyObject *make_record(PyObject *module, PyObject *const *args, Py_ssize_t n)
+static PyObject *make(PyMethodDef *which, PyObject *const *args, Py_ssize_t n)
 {
 	Record *r;
 	const char *format;
@@ -288,9 +449,19 @@ PyObject *make_record(PyObject *module, PyObject *const *args, Py_ssize_t n)
 	r->sink = taken(args[0]);
 	r->kind = (u16)kind;
 	if (record_format(r, format) == 0)
-		function = PyCFunction_NewEx(&record_function, (PyObject *)r, NULL);
+		function = PyCFunction_NewEx(which, (PyObject *)r, NULL);
 	Py_DecRef((PyObject *)r);
 	return function;
+}
+
+PyObject *make_record(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+	return make(&record_function, args, n);
+}
+
+PyObject *make_integers(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+	return make(&integers_function, args, n);
 }
 
 static int record_traverse(PyObject *o, visitproc visit, void *arg)

@@ -295,7 +295,7 @@ class Watched(unittest.TestCase):
         found = [held("p.quiet", quiet), held("p.moved", moved)]
         with mock.patch.object(heap, "hidden", lambda: found), mock.patch.dict(slots._NUMBERS, clear=True), \
                 mock.patch.object(ring, "put_json", lambda kind, facts, t=0: names.append(facts.get("path"))), \
-                mock.patch.object(ring, "put", lambda kind, payload, t=0: states.append(slots._STATE.unpack_from(payload)[0:6])):
+                mock.patch.object(ring, "pack", lambda kind, t, *values: states.append(values[:6])):
             s = slots.Slots(0, 0, 1)
             s.begin()
             del names[:], states[:]

@@ -1,1 +1,1 @@
-"""Replacing functions of other modules, and passing for them. Nothing of torch, and nothing else of this package, is known here."""
+"""Replacing functions of other modules by wrappers that pass for them. Nothing of torch is known here, and no other layer."""

@@ -1,8 +1,47 @@
-"""Replacing functions and methods by wrappers. A leaf: nothing of this package is imported for it."""
+"""Replaces functions and methods by wrappers, which call ours before and after: see twin.Around."""
+import os
+import sys
+
+from . import twin
+from .load import native
+
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # this package
+
+# theirs(e) of the guard, which sets it: whether an exception of a callback must reach the program.
+guard = {"theirs": None}
+
+
+def around(original, before=None, after=None, failed=None):
+    """A wrapper of a function or any other callable: before(args, kwargs) gives a token; after(token, result, args, kwargs);
+    failed(token, raised, args, kwargs). kwargs is None where there are none."""
+    return native.Around(original, before, after, failed, guard["theirs"])
+
+
+def wrap(owner, name, before=None, after=None, failed=None, traced=False):
+    """Replaces owner.name by a wrapper of it, once. traced: compilers of torch may trace it, which know functions of Python only."""
+    original = owner.__dict__.get(name)
+    if original is None or original_of(original) is not None:
+        return
+    make = twin if traced else native
+    setattr(owner, name, make.Around(original, before, after, failed, guard["theirs"]))
+
+
+def original_of(f):
+    """What a wrapper of ours wraps; None for anything else."""
+    found = native.original_of(f)
+    return twin.original_of(f) if found is None else found
+
+
+def caller():
+    """The frame that called a wrapper of ours, or the first outside of this package from here on; None: there is none."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_HERE):
+        frame = frame.f_back
+    return frame
 
 
 def dress(new, original):
-    """Makes a wrapper pass for what it wraps: also by pickle, which names worker functions by module and qualname."""
+    """Makes a function pass for another."""
     for attribute in ("__module__", "__name__", "__qualname__", "__doc__"):
         try:
             setattr(new, attribute, getattr(original, attribute))
@@ -10,23 +49,3 @@ def dress(new, original):
             pass
     new.__wrapped__ = original
     return new
-
-
-def wrap(owner, name, make):
-    """Replaces owner.name by make(original). Once."""
-    original = owner.__dict__.get(name)
-    if original is None or getattr(original, "_dptrace", False):
-        return
-    wrapper = make(original)
-    wrapper.__dict__.update(getattr(original, "__dict__", {}))  # torch's fully_shard calls its own fully_shard.state()
-    wrapper._dptrace = True
-    setattr(owner, name, dress(wrapper, original))
-
-
-def around(function):
-    """A maker for wrap, of wrappers that call function(original, *args, **kwargs): where no microsecond counts."""
-    def make(original):
-        def wrapper(*args, **kwargs):
-            return function(original, *args, **kwargs)
-        return wrapper
-    return make

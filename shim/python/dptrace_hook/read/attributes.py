@@ -12,7 +12,7 @@ import types
 from itertools import islice
 
 from ..record import ring
-from ..record.ring import mono
+from ..record.ring import cpu
 from . import contents, discover, groups, held, identity, objects, reads, short_digests
 
 MAX_OBJECTS = 400
@@ -227,7 +227,7 @@ class _Writer:
 
 def at_iter(iterator, loader, new):
     """A pass begins, in the main process. new: the loader's first."""
-    t0, d, it = mono(), objects.attributes(loader), iterator.__dict__
+    c0, d, it = cpu(), objects.attributes(loader), iterator.__dict__
     at = it["_dptrace_at"] + (-1,)
     if d.get("persistent_workers") is True and it.get("_num_workers"):
         told = it.setdefault("_dptrace_told", Told(it.get("_dataset_kind") == 1))
@@ -236,7 +236,7 @@ def at_iter(iterator, loader, new):
         tell_held(at, d.get("dataset"), d.get("collate_fn"))
     if new and _ranks() > 1:
         at_rank(loader, at)
-    ring.ring.hook_ns += mono() - t0
+    ring.ring.hook_ns += cpu() - c0
 
 
 def tell_held(at, dataset, collate):
@@ -253,11 +253,11 @@ def at_fetch(fetches, dataset, collate):
     worker = fetches.serving
     if worker is None or not worker.persistent:
         return
-    t0 = mono()
+    c0 = cpu()
     if worker.told is None:
         worker.told = Told()
     worker.told.changes("fetch", (fetches.loader, fetches.number, fetches.worker), dataset, collate)
-    ring.ring.hook_ns += mono() - t0
+    ring.ring.hook_ns += cpu() - c0
 
 
 def _ranks():

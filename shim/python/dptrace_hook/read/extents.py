@@ -7,7 +7,7 @@ import os
 import types
 
 from ..record import guard, ring
-from ..record.ring import mono
+from ..record.ring import cpu
 from . import addresses, discover, objects
 
 MIN_ITEMS = 1000  # of a container that counts
@@ -56,7 +56,7 @@ class Inherited:
 
 def before_fork(loader, loader_number, number_of_pass):
     """Writes the extents of a loader whose workers are about to be forked. None: there are none."""
-    t0 = mono()
+    c0 = cpu()
     try:
         roots = (objects.attributes(loader).get("dataset"), "dataset", "dataset"), (objects.attributes(loader).get("collate_fn"), "collate_fn", "collate")
         found = large(roots, addresses.now() + MAX_NS)
@@ -66,7 +66,7 @@ def before_fork(loader, loader_number, number_of_pass):
             raise
         return None
     finally:
-        ring.ring.hook_ns += mono() - t0
+        ring.ring.hook_ns += cpu() - c0
 
 
 def number(extent, loader, number_of_pass, target=""):

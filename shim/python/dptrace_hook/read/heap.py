@@ -85,7 +85,7 @@ def look(at, dataset=None, collate=None, loader=None, here=False):
         if guard.theirs(e):
             raise
     finally:
-        ring.ring.hook_ns += mono() - t0
+        ring.ring.hook_ns += now() - c0
 
 
 def _write(at, n, cut, found):

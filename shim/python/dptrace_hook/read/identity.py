@@ -8,7 +8,8 @@ import sys
 import weakref
 from bisect import bisect_right
 
-from ..record import guard, ring
+from ..patch import wrapping
+from ..record import ring
 from . import objects
 from .quiet import Quiet
 
@@ -336,24 +337,15 @@ def sampling(loader):
             "replacement": _yes(s.get("replacement"))}
 
 
-def set_epoch(original, self, *args, **kwargs):
-    """Around DistributedSampler.set_epoch(epoch)."""
-    result = original(self, *args, **kwargs)
-    try:
-        epoch_set(self, args[0] if args else kwargs.get("epoch"))
-    except Exception as e:
-        if guard.theirs(e):
-            raise
-    return result
-
-
-def epoch_set(sampler, epoch):
+def epoch_set(_, result, args, kwargs):
+    """After DistributedSampler.set_epoch(epoch)."""
     global _epochs_set
+    sampler, epoch = args[0], args[1] if len(args) > 1 else (kwargs or {}).get("epoch")
     _epochs_set += 1
     if _epochs_set > _MAX_EPOCHS or type(epoch) is not int:
         return
-    frame, torch = sys._getframe(3), os.path.dirname(sys.modules["torch"].__file__) + os.sep
-    while frame is not None and ("/dptrace_hook/" in frame.f_code.co_filename or frame.f_code.co_filename.startswith(torch)):
+    frame, torch = wrapping.caller(), os.path.dirname(sys.modules["torch"].__file__) + os.sep
+    while frame is not None and frame.f_code.co_filename.startswith(torch):
         frame = frame.f_back
     file, line = ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
     ring.put_json(ring.SET_EPOCH, {"sampler_id": samplers.of(sampler)[0], "epoch": epoch, "file": file, "line": line})

@@ -8,7 +8,7 @@ import types
 from itertools import islice
 
 from ..record import ring
-from ..record.ring import mono
+from ..record.ring import cpu
 from . import attributes, held, identity, objects
 
 MAX_LEAVES = 8  # datasets of a loader
@@ -32,7 +32,7 @@ def at_iter(iterator, loader):
     it = iterator.__dict__
     if it.get("_dataset_kind") != 0 or (it.get("_num_workers") and objects.attributes(loader).get("persistent_workers") is True):
         return  # no map-style dataset, or copies that are told nothing
-    t0, at = mono(), it["_dptrace_at"] + (-1,)
+    c0, at = cpu(), it["_dptrace_at"] + (-1,)
     for _, leaf in identity.paths(loader)[:MAX_LEAVES]:
         number = identity.datasets.of(leaf, loader)[0]
         if not number or id(type(leaf)) in _PLAIN or objects.library(objects.members(type(leaf)).get("__module__")):
@@ -45,7 +45,7 @@ def at_iter(iterator, loader):
         elif known[0] != now:
             tell(number, at, known, now)
             _told[number] = now, known[1]
-    ring.ring.hook_ns += mono() - t0
+    ring.ring.hook_ns += cpu() - c0
 
 
 def tell(number, at, known, now):

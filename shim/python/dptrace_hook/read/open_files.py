@@ -7,7 +7,7 @@ import re
 import stat
 
 from ..record import guard, ring
-from ..record.ring import mono
+from ..record.ring import cpu
 
 MAX_FILES = 64  # that a process tells
 MAX_OPEN = 1024  # descriptors that are looked at
@@ -46,7 +46,7 @@ class Files:
         if self.fetches < self.next:
             return
         self.next = 2 * self.fetches
-        t0 = mono()
+        c0 = cpu()
         try:
             self.find()
         except Exception as e:
@@ -55,7 +55,7 @@ class Files:
             if not unreadable and guard.theirs(e):
                 raise
         finally:
-            ring.ring.hook_ns += mono() - t0
+            ring.ring.hook_ns += cpu() - c0
 
     def find(self):
         known = set()

@@ -9,6 +9,7 @@ state = {"seed": -1, "bytes": 0, "on": False}
 
 class Virtual:
     kind = "cv2"
+    region = None
 
     def __init__(self, obj):
         """There is but one: state."""

@@ -7,7 +7,7 @@ import mmap
 import os
 
 from ..record import guard, ring
-from ..record.ring import mono
+from ..record.ring import cpu, mono
 from . import addresses
 
 _PAGEMAP = "/proc/self/pagemap"
@@ -66,12 +66,12 @@ class Extents:
                 raise
 
     def rows(self, number, worker, when, only):
-        t0 = mono()
+        t0, c0 = mono(), cpu()
         self.looked = worker.fetches
         found = self.read()
         self.last = mono() - t0
         self.spent += self.last
-        ring.ring.hook_ns += self.last
+        ring.ring.hook_ns += cpu() - c0
         for extent, (present, private) in zip([0] + self.numbers, found):
             if only is not None and extent not in only:
                 continue

@@ -23,6 +23,7 @@ def classes():
 
 class Engine:
     kind = "sobol"
+    region = None
 
     def __init__(self, engine):
         self.attributes = attributes = objects.attributes_of(engine, type(engine))

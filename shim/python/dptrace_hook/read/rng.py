@@ -15,6 +15,7 @@ from .quiet import Quiet
 
 _MT = struct.Struct("<624Ii")
 _KEY_BYTES = 4 * 624
+_HEAD_BYTES = object.__basicsize__
 
 
 def numpy_random():
@@ -29,6 +30,7 @@ class Mersenne:
 
     def __init__(self, key, pos, keep):
         self.keep = keep  # the memory is the generator's
+        self.region = (key + 4, 16, pos, 4, keep)  # of native.Peeks
         self.key = memoryview((ctypes.c_char * _KEY_BYTES).from_address(key)).cast("B")
         self.words = self.key[4:20]
         self.pos = memoryview((ctypes.c_char * 4).from_address(pos)).cast("B")
@@ -46,6 +48,7 @@ class Mersenne:
 class PythonSlow:
     """random.Random where its memory is not laid out as in CPython."""
     kind = "mt19937"
+    region = None
 
     def __init__(self, r):
         self.r = r
@@ -64,6 +67,7 @@ class TorchSlow:
     """torch.Generator of the CPU through get_state(), which copies 5 KB. The state is CPUGeneratorImplStateLegacy of
     aten/src/ATen/CPUGeneratorImpl.cpp: u64 seed, i32 left, i32 seeded, u64 next, 624 x u64 key, then cached normals."""
     kind = "mt19937"
+    region = None
     _KEY = 24
     _SIZE = _KEY + 8 * 624
 
@@ -106,6 +110,9 @@ class Torch:
             raise ValueError("torch.Generator is laid out in another way")
         whole = memoryview((ctypes.c_char * (12 + _KEY_BYTES)).from_address(self.at + offset - 12)).cast("B")
         self.counters, self.words, self.key = whole[:12], whole[16:32], whole[12:]
+        place = id(self.g) + _HEAD_BYTES  # THPGenerator of torch/csrc/Generator.h: the at::Generator is what follows the object's head
+        held = ctypes.c_uint64.from_address(place).value == self.at
+        self.region = (self.at + offset + 4, 16, self.at + offset - 12, 12, self.g, place, self.at) if held else None
         if self.place(self.peek())[1] != _MT.unpack(official)[624]:
             raise ValueError("torch.Generator counts in another way")
 
@@ -129,6 +136,7 @@ def _used(left, following):
 
 class Words:
     """NumPy's bit generators that are no Mersenne twister: few words, read through their own getter."""
+    region = None
 
     def __init__(self, bits, kind, pack):
         self.bits, self.kind, self.pack = bits, kind, pack
@@ -167,6 +175,7 @@ class Pcg:
         at = bits.ctypes.state_address
         self.words = memoryview((ctypes.c_char * 32).from_address(ctypes.c_void_p.from_address(at).value)).cast("B")
         self.half = memoryview((ctypes.c_char * 8).from_address(at + ctypes.sizeof(ctypes.c_void_p))).cast("B")
+        self.region = (ctypes.c_void_p.from_address(at).value, 32, at + ctypes.sizeof(ctypes.c_void_p), 8, bits)
         if self.peek() != _pcg(bits.state):
             raise ValueError("PCG64 is laid out in another way")
 

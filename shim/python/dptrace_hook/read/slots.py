@@ -7,6 +7,7 @@ may be many, and most are somebody else's: they are hidden, looked at in turn, a
 import random
 import sys
 
+from ..patch.load import native
 from ..record import guard, layouts, ring
 from . import discover, heap, objects, opencv, quasi, rng, sample  # noqa: F401  two that register readers
 from .quiet import Quiet
@@ -16,8 +17,8 @@ BEGIN, FOUND, BEFORE, AFTER, FORK, TASK, END = range(len(layouts.WHEN_VALUES))
 SEARCH_AFTER = {0, 7, 255, 4095}
 EACH = 2  # fetches of a pass after which all hidden generators are looked at;
 TURN = 4  # then so many, in turn
+EIGHTH = 8
 
-_STATE = layouts.packed(layouts.STATE_FIELDS)
 _NUMBERS = {}  # (path, kind) -> number of the slot in this process
 _RAW_SEEN = set()  # blocks of Mersenne twisters whose whole state this process has written
 _RAW_MAX = 1 << 14
@@ -29,16 +30,44 @@ def after_fork():
 
 
 class Slot:
-    __slots__ = ("found", "obj", "reader", "number", "last", "current", "peek")
+    __slots__ = ("found", "obj", "reader", "number", "last", "current", "peek", "at", "place")
 
-    def __init__(self, found, obj, reader, number):
+    def __init__(self, found, obj, reader, number, slots):
         self.found, self.current = found, found.current
-        self.take(obj, reader, number)
+        self.at = self.place = -1  # in the Peeks and Places of its Slots
+        self.take(obj, reader, number, slots)
 
-    def take(self, obj, reader, number):
-        """Another object, or the first, hangs in the slot's place."""
+    def take(self, obj, reader, number, slots):
+        """Another object, or the first, hangs in the slot's place. What its region holds is noted before its state, so that what
+        is drawn in between shows."""
         self.obj, self.reader, self.number, self.peek = obj, reader, number, reader.peek
+        found = self.found
+        if type(found.holder) is dict and type(found.key) is str:
+            if self.place < 0:
+                self.place = slots.places.add(found.holder, found.key, obj)
+            else:
+                slots.places.set(self.place, found.holder, found.key, obj)
+        self.renew(slots.peeks)
         self.last = reader.peek()
+
+    def renew(self, peeks):
+        region = self.reader.region
+        if region is None:
+            region = _NOWHERE if self.at >= 0 else None
+        if region is not None and self.at < 0:
+            self.at = peeks.add(*region)
+        elif region is not None:
+            peeks.set(self.at, *region)
+
+    def slow(self):
+        return self.reader.region is None or self.place < 0 and self.found.holder is not None
+
+    def elsewhere(self, changed, unseen):
+        """Reports whether another object may hang in its place. changed: of Places; unseen: places of no dictionary are due."""
+        return self.place in changed if self.place >= 0 else self.found.holder is not None or unseen
+
+
+_NOWHERE = (0, 0, 0, 0, None)  # a region in which nothing moves
 
 
 class Global(discover.Found):
@@ -89,6 +118,8 @@ class Slots:
         self.where = (loader, number, worker)  # as in PROTOCOL.md's state record
         self.dataset, self.collate = dataset, collate
         self.slots, self.ids, self.last_ns = [], set(), ring.mono()
+        self.peeks, self.places = native.Peeks(), native.Places()
+        self.slow = False  # some are not to be compared by these two
         self.hidden, self.turn, self.begun, self.cut = [], 0, BEGIN, None
 
     def begin(self, when=BEGIN):
@@ -128,9 +159,13 @@ class Slots:
                 walk.leave("unreadable", found.path, 1)
             return
         self.ids.add(key)
-        slot = Slot(found, obj, reader, _number(found, reader, obj))
-        self.slots.append(slot)
+        slot = Slot(found, obj, reader, _number(found, reader, obj), self)
+        self.add(slot)
         self.write(slot, when, fetch, 0)
+
+    def add(self, slot):
+        self.slots.append(slot)
+        self.slow = self.slow or slot.slow()
 
     def search(self, iterator, fetch):
         """Generators that were not there when the fetcher was made."""
@@ -162,13 +197,20 @@ class Slots:
         self.last_ns = ring.mono()
 
     def look(self, when, fetch, dur_ns):
-        """Writes the states that changed since the last look."""
-        for slot in self.slots:
-            obj = slot.current()
-            if obj is not slot.obj:
-                self.replaced(slot, obj, fetch)
+        """Writes the states that changed since the last look. The generators of the libraries are rarely put in another's place:
+        that is looked at in one of EIGHTH fetches."""
+        moved, changed, unseen = self.peeks.moved() or (), self.places.changed() or (), not fetch % EIGHTH
+        for slot in self.slots if moved or changed or unseen or self.slow else ():
+            if slot.elsewhere(changed, unseen):
+                obj = slot.current()
+                if obj is not slot.obj:
+                    self.replaced(slot, obj, fetch)
+                    continue
+            if slot.at >= 0 and slot.reader.region is not None and slot.at not in moved:
                 continue
             peeked = slot.peek()
+            if slot.at in moved:
+                slot.renew(self.peeks)  # it may lie elsewhere now
             if peeked != slot.last:
                 slot.last = peeked
                 self.write(slot, when, fetch, dur_ns)
@@ -192,11 +234,11 @@ class Slots:
         """One that has moved: from now on it is looked at after each fetch."""
         self.hidden.remove(hidden)
         hidden.found.path = objects.unlike(hidden.found.path, {s.found.path for s in self.slots})
-        slot = Slot(hidden.found, hidden.obj, hidden.reader, _number(hidden.found, hidden.reader, hidden.obj))
+        slot = Slot(hidden.found, hidden.obj, hidden.reader, _number(hidden.found, hidden.reader, hidden.obj), self)
         now, slot.last = slot.last, hidden.last
         place, pos = slot.reader.place(slot.last)
-        ring.put(ring.STATE, _STATE.pack(slot.number, *self.where, 0, self.begun, len(place), pos, 0) + place + hidden.raw, hidden.t)
-        self.slots.append(slot)
+        ring.pack(ring.STATE, hidden.t, slot.number, *self.where, 0, self.begun, len(place), pos, 0, place + hidden.raw)
+        self.add(slot)
         if slot.current() is not slot.obj:
             self.replaced(slot, slot.current(), fetch)
         elif now != slot.last:
@@ -220,7 +262,8 @@ class Slots:
         if reader is not None:
             self.ids.discard(rng.key(slot.obj))
             self.ids.add(rng.key(obj, kind))
-            slot.take(obj, reader, _number(slot.found, reader, obj))
+            slot.take(obj, reader, _number(slot.found, reader, obj), self)
+            self.slow = self.slow or slot.slow()
             self.write(slot, FOUND, fetch, 0)
 
     def write(self, slot, when, fetch, dur_ns):
@@ -237,7 +280,7 @@ class Slots:
             raw = reader.raw()
             if len(_RAW_SEEN) < _RAW_MAX:
                 _RAW_SEEN.add(place)
-        ring.put(ring.STATE, _STATE.pack(slot.number, *self.where, fetch, when, len(place), pos, dur_ns) + place + raw)
+        ring.pack(ring.STATE, 0, slot.number, *self.where, fetch, when, len(place), pos, dur_ns, place + raw)
 
 
 def _number(found, reader, obj):

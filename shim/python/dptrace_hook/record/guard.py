@@ -16,6 +16,8 @@ import signal
 import sys
 import types
 
+from ..patch import wrapping
+
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # this package
 _STDLIB = os.path.dirname(os.__file__) + os.sep
 
@@ -56,6 +58,8 @@ def theirs(e):
 _traceback, _args, _called = BaseException.__traceback__.__get__, BaseException.args.__get__, type.__dict__["__name__"].__get__
 _mro, _members = [type.__dict__[n].__get__ for n in ("__mro__", "__dict__")]
 _FREE = ("builtins", "torch", "numpy", "dptrace_hook")  # modules whose exceptions may come out of C that we have called
+
+wrapping.guard["theirs"] = theirs
 
 
 def _callable_by_us(file):

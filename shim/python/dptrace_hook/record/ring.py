@@ -7,22 +7,25 @@ never a SIGBUS later. Nothing here waits for the recorder: what finds no room is
 import os
 import sys
 import time
-from _thread import allocate_lock, get_ident
 
+from ..patch.load import native
 from . import guard, layouts, mapping
 from .layouts import (ACT, ATTRIBUTE, DATASET, DIGEST, DIST, ERRORS, EXCEPTION, EXTENT, FETCH, LEFTOVER, LOADER, NEXT, OPENED,  # noqa: F401
                       OPTIMIZER, PAD, PASS, PRIVATE, PROCESS, PUT, SEARCH, SET_EPOCH, SLOT, STATE, WORKER)
 
 mono = time.monotonic_ns
+cpu = native.cpu  # ns of CPU time of this thread, by which our own cost is counted: the clock's would be the neighbours' too
+_touch = os.utime  # the program may put something else in its place
 
 SMALL = 64 << 10  # bytes of a ring when many processes share the spool
-GONE_NS = 10 * 10**9  # a recorder that has not looked for so long has died
-_HEADER, _RECORD, _PAD = map(layouts.packed, (layouts.HEADER_FIELDS, layouts.RECORD_FIELDS, layouts.RECORD_FIELDS[:3]))
-_AFTER, _RECORD_BYTES = layouts.HEADER_BYTES, _RECORD.size
+GONE_NS = 10 * 10**9  # a recorder that has not looked for so long stands still, or has died
+_HEADER, _AFTER = layouts.packed(layouts.HEADER_FIELDS), layouts.HEADER_BYTES
+_FORMS = {kind: "".join([form for _, form in fields]) for kind, fields in (
+    (PUT, layouts.PUT_FIELDS), (FETCH, layouts.FETCH_FIELDS), (NEXT, layouts.NEXT_FIELDS), (STATE, layouts.STATE_FIELDS))}
 _AT = layouts.offsets(layouts.HEADER_FIELDS)
 # indices of the header's u64 words
-_HEAD, _TAIL, _DROPPED, _BEAT, _HOOK_NS, _CALLS, _RECORDS = [
-    _AT[name] // 8 for name in ("head", "tail", "dropped", "beat", "hook_ns", "calls", "records")]
+_HEAD, _TAIL, _DROPPED, _BEAT, _HOOK_NS, _CALLS, _RECORDS, _BELL = [
+    _AT[name] // 8 for name in ("head", "tail", "dropped", "beat", "hook_ns", "calls", "records", "bell")]
 
 _session = None
 
@@ -41,12 +44,10 @@ def session():
 class Ring:
     def __init__(self):
         self.pid = os.getpid()
-        self.lock = allocate_lock()
         self.open = False
         self.dead = False
         self.closed = False
         self.kind = "python"
-        self.head = self.tail = self.number = 0
         self.dropped = self.hook_ns = self.calls = 0
 
     def make(self):
@@ -71,55 +72,62 @@ class Ring:
                 raise
             return
         now = mono()
-        _HEADER.pack_into(self.map, 0, b"", 1, 0, 0, size, self.pid, os.getppid(), 0, now, 0, now, 0, 0, 0)
+        _HEADER.pack_into(self.map, 0, b"", 1, 0, 0, size, self.pid, os.getppid(), 0, now, 0, now, 0, 0, 0, size // 4)
         self.map[:4] = b"DPR1"  # last: the recorder may look at any time
         self.capacity = size
         # Items of a cast memoryview are stored whole, which struct's little-endian formats do byte by byte.
         self.words = self.map[:_AFTER].cast("Q")
         self.flags = self.map[_AT["flags"]:_AT["flags"] + 4].cast("I")
+        self.sink = native.Sink(self.map, size, _AFTER, _HEAD, _TAIL)
+        self.packers = {kind: native.Record(self.sink, kind, form) for kind, form in _FORMS.items()}
+        self.lists = {PUT: native.Integers(self.sink, PUT, _FORMS[PUT])}
+        self.path, self.rung, self.quarter = path, 0, size // 4
         self.dead = False
         self.put(PROCESS, _json(_describe(self.kind)))
 
     def put(self, kind, payload, t=0):
         if not self.open:
             self.make()
-        if self.dead or guard.off:
-            return
-        # The lock is taken only when a signal handler or another thread of the program is inside: do not wait long.
-        if not self.lock.acquire(False) and not self.lock.acquire(True, 0.01):
-            self.drop()
-            return
-        try:
-            need = _RECORD_BYTES + len(payload)
-            pad = -need & 7
-            at = self.head % self.capacity
-            end = at + need + pad
-            if end > self.capacity or self.head + need + pad - self.tail > self.capacity:
-                skip = self.capacity - at if end > self.capacity else 0
-                if not self.room(skip + need + pad):
-                    return
-                if skip:
-                    _PAD.pack_into(self.map, _AFTER + at, skip, PAD, 0)
-                    self.head += skip
-                    at = 0
-            at += _AFTER
-            number = self.number
-            self.map[at:at + need] = _RECORD.pack(need + pad, kind, pad, t or mono(), get_ident() & 0xFFFFFFFF,
-                                                  number & 0xFFFFFFFF) + payload
-            self.number = number + 1
-            self.head = self.words[_HEAD] = self.head + need + pad  # last: only now it exists
-        finally:
-            self.lock.release()
+        if not self.dead and not guard.off:
+            if not self.sink.put(kind, payload, t):
+                self.full()
+            self.bell()
 
-    def room(self, need):
-        """Asks how far the recorder has come. False: dropped."""
-        self.tail = self.words[_TAIL]
-        if self.head + need - self.tail <= self.capacity:
+    def pack(self, kind, t, *values):
+        """A record of one of the binary layouts, whose payload may end with bytes of any number."""
+        if not self.open:
+            self.make()
+        if not self.dead and not guard.off and not self.packers[kind](t, *values):
+            self.full()
+
+    def integers(self, kind, t, *values):
+        """The same, of values with a list or two of integers behind them. False: they are something else, or too large."""
+        if not self.open:
+            self.make()
+        if self.dead or guard.off:
             return True
+        done = self.lists[kind](t, *values)
+        if done is False:
+            self.full()
+        self.bell()
+        return done is not None
+
+    def bell(self):
+        """Wakes the recorder, which looks twice a second only, with each quarter of the ring that was written."""
+        if self.sink.head - self.rung > self.quarter:
+            self.rung = self.sink.head
+            try:
+                _touch(self.path)
+            except OSError as e:  # in another root, or the recorder has gone: let it look by the clock
+                self.words[_BELL] = 0
+                if guard.theirs(e):
+                    raise
+
+    def full(self):
+        """There was no room: the record is dropped. A recorder that stands still may go on again, so nothing ends here."""
         self.drop()
         if mono() - self.words[_BEAT] > GONE_NS:
-            self.give_up(layouts.FLAG_GAVE_UP)
-        return False
+            self.flags[0] |= layouts.FLAG_UNREAD
 
     def drop(self):
         """Counts a record that is not written; the recorder sees it at its next look."""
@@ -137,6 +145,7 @@ class Ring:
         self.hook_ns += 8 * ns
         if not self.dead and self.open:
             self.count()
+            self.bell()
 
     def close(self):
         """The process ends in good order: no record follows."""
@@ -147,7 +156,7 @@ class Ring:
             self.flags[0] |= layouts.FLAG_ENDED
 
     def count(self):
-        self.words[_HOOK_NS], self.words[_CALLS], self.words[_RECORDS] = self.hook_ns, self.calls, self.number
+        self.words[_HOOK_NS], self.words[_CALLS], self.words[_RECORDS] = self.hook_ns, self.calls, self.sink.number
 
 
 ring = Ring()
@@ -163,6 +172,14 @@ guard.report, guard.stop = _report, lambda: ring.give_up(layouts.FLAG_ERRORS)
 
 def put(kind, payload, t=0):
     ring.put(kind, payload, t)
+
+
+def pack(kind, t, *values):
+    ring.pack(kind, t, *values)
+
+
+def integers(kind, t, *values):
+    return ring.integers(kind, t, *values)
 
 
 def put_json(kind, facts, t=0):
@@ -198,5 +215,5 @@ def _describe(kind):
     argv = getattr(sys, "orig_argv", None) or [sys.executable] + list(getattr(sys, "argv", []))
     return {"pid": os.getpid(), "ppid": os.getppid(), "kind": kind, "python": "%d.%d.%d" % sys.version_info[:3],
             "torch": version("torch"), "numpy": version("numpy"), "exe": sys.executable or "", "cwd": cwd,
-            "cmdline": " ".join(a for a in argv if type(a) is str)[:4096], "rank": number("RANK"), "local_rank": number("LOCAL_RANK"),
+            "cmdline": "\0".join(a for a in argv if type(a) is str)[:4096], "rank": number("RANK"), "local_rank": number("LOCAL_RANK"),
             "world_size": number("WORLD_SIZE") if number("WORLD_SIZE") > 0 else 0}

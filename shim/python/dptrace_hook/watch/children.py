@@ -72,45 +72,31 @@ def got(pid, code, frame, by):
 
 
 def _asked(by):
-    """Around Popen.wait() and Popen.poll()."""
-    def asked(original, self, *args, **kwargs):
-        code = original(self, *args, **kwargs)
-        try:
-            got(objects.attributes(self).get("pid"), code, sys._getframe(2), by)
-        except Exception as e:
-            if guard.theirs(e):
-                raise
-        return code
+    """After Popen.wait() and Popen.poll()."""
+    def asked(_, code, args, kwargs):
+        got(objects.attributes(args[0]).get("pid"), code, wrapping.caller(), by)
     return asked
 
 
 def _through(by):
     """Around call(), check_call() and run(), which have a Popen of their own."""
-    def through(original, *args, **kwargs):
+    def begins(args, kwargs):
+        _last.pop(get_ident(), None)
+
+    def failed(_, raised, args, kwargs):
         here = get_ident()
-        _last.pop(here, None)
-        try:
-            result = original(*args, **kwargs)
-        except BaseException as raised:
-            try:
-                if objects.called(type(raised)) == "CalledProcessError" and here in _last:
-                    learned(*_last.pop(here), True, by)
-            except Exception as e:
-                if guard.theirs(e):
-                    raise
-            raise
-        try:
-            if here in _last and not inside(sys._getframe(2)) and used(sys._getframe(2)):
-                pid, code = _last.pop(here)
-                if type(result) is int and result == code:
-                    learned(pid, code, True, by)
-                else:
-                    _remember(result, pid)
-        except Exception as e:
-            if guard.theirs(e):
-                raise
-        return result
-    return through
+        if objects.called(type(raised)) == "CalledProcessError" and here in _last:
+            learned(*_last.pop(here), True, by)
+
+    def returned(_, result, args, kwargs):
+        here, frame = get_ident(), wrapping.caller()
+        if here in _last and not inside(frame) and used(frame):
+            pid, code = _last.pop(here)
+            if type(result) is int and result == code:
+                learned(pid, code, True, by)
+            else:
+                _remember(result, pid)
+    return begins, returned, failed
 
 
 def _remember(result, pid):
@@ -150,9 +136,9 @@ def watch_subprocess(module):
     if "returncode" in module.Popen.__dict__:
         return
     for name in ("wait", "poll"):
-        wrapping.wrap(module.Popen, name, wrapping.around(_asked("Popen.%s" % name)))
+        wrapping.wrap(module.Popen, name, after=_asked("Popen.%s" % name))
     for name in ("call", "check_call", "run"):
-        wrapping.wrap(module, name, wrapping.around(_through("subprocess.%s" % name)))
+        wrapping.wrap(module, name, *_through("subprocess.%s" % name))
     module.Popen.returncode = _returncode(lambda self: objects.attributes(self).get("pid"), "Popen.returncode")
     module.CompletedProcess.returncode = _returncode(lambda self: _pids.get(id(self), (None, None))[1], "CompletedProcess.returncode")
 
@@ -167,37 +153,23 @@ def watch_process(module):
     """multiprocessing.process was imported."""
     base = module.BaseProcess
 
-    def join(original, self, *args, **kwargs):
-        result = original(self, *args, **kwargs)
-        try:
-            pid, code = _status(self)
-            if code and type(pid) is int:
-                learned(pid, code, False, "Process.join")
-            if code is not None and after_end is not None:
-                after_end(self)
-        except Exception as e:
-            if guard.theirs(e):
-                raise
-        return result
-    wrapping.wrap(base, "join", wrapping.around(join))
-    original = base.__dict__["exitcode"]
-    if getattr(original.fget, "_dptrace", False):
-        return
+    def joined(_, result, args, kwargs):
+        pid, code = _status(args[0])
+        if code and type(pid) is int:
+            learned(pid, code, False, "Process.join")
+        if code is not None and after_end is not None:
+            after_end(args[0])
 
-    def exitcode(self):
-        code = original.fget(self)
-        try:
-            if code and not inside(sys._getframe(1)):
-                got(_status(self)[0], code, sys._getframe(1), "Process.exitcode")
-            if code is not None and after_end is not None:
-                after_end(self)
-        except Exception as e:
-            if guard.theirs(e):
-                raise
-        return code
-    wrapping.dress(exitcode, original.fget)
-    exitcode._dptrace = True
-    base.exitcode = property(exitcode, None, None, original.__doc__)
+    def exitcode(_, code, args, kwargs):
+        frame = wrapping.caller()
+        if code and not inside(frame):
+            got(_status(args[0])[0], code, frame, "Process.exitcode")
+        if code is not None and after_end is not None:
+            after_end(args[0])
+    wrapping.wrap(base, "join", after=joined)
+    original = base.__dict__["exitcode"]
+    if wrapping.original_of(original.fget) is None:
+        base.exitcode = property(wrapping.around(original.fget, after=exitcode), None, None, original.__doc__)
 
 
 def ran(status, frame, begin):
@@ -208,18 +180,13 @@ def ran(status, frame, begin):
 def watch_signals():
     """os.kill and os.killpg, through which multiprocessing, subprocess and psutil send signals, too. Told before: the target
     may be this process."""
-    def sent(kill, group):
-        def sends(original, *args, **kwargs):
-            try:
-                if len(args) == 2 and type(args[0]) is int and issubclass(type(args[1]), int) and int.__int__(args[1]):
-                    write({"op": "signal", "pid": -args[0] if group else args[0], "signal": int.__int__(args[1]), "by": kill})
-            except Exception as e:
-                if guard.theirs(e):
-                    raise
-            return original(*args, **kwargs)
-        return sends
+    def sends(kill, group):
+        def sending(args, kwargs):
+            if len(args) == 2 and type(args[0]) is int and issubclass(type(args[1]), int) and int.__int__(args[1]):
+                write({"op": "signal", "pid": -args[0] if group else args[0], "signal": int.__int__(args[1]), "by": kill})
+        return sending
     for name, group in (("kill", False), ("killpg", True)):
-        wrapping.wrap(os, name, wrapping.around(sent("os." + name, group)))
+        wrapping.wrap(os, name, before=sends("os." + name, group))
 
 
 def awaited():

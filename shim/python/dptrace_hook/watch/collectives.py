@@ -8,7 +8,7 @@ And whether ranks meet between a batch and its step: there they may agree on whe
 import sys
 
 from ..patch import wrapping
-from ..record import guard, ring
+from ..record import ring
 from ..read import groups, objects
 from ..read.quiet import Quiet
 from . import dist, steps, training
@@ -38,32 +38,24 @@ def watch(module):
     for names, tell in (("all_reduce",), _reduced), (_OTHERS, _exchanged), (_OBJECTS, _objects), (_MEETINGS, None):
         for name in names:
             original = module.__dict__.get(name)
-            wrapping.wrap(module, name, _looking(name, tell))
+            _watched(module, name, tell)
             if original is not None and public.get(name) is original:
                 public[name] = module.__dict__[name]
 
 
-def _looking(name, tell):
-    """A maker for wrapping.wrap: calls tell(name, args, kwargs) when the original has returned, as long as it is not settled."""
-    def make(original):
-        def wrapper(*args, **kwargs):
-            try:
-                result = original(*args, **kwargs)
-            except BaseException:
-                _met["failed"] = name
-                raise
-            try:
-                if groups.world_size() > 1 and dist.by_program("c10d_logger.py"):
-                    if tell is not None and _state["left"] > 0:
-                        tell(name, args, kwargs)
-                    if result is None:  # else it is under way, and nobody has waited for it
-                        _meet(name, kwargs)
-            except Exception as e:
-                if guard.theirs(e):
-                    raise
-            return result
-        return wrapper
-    return make
+def _watched(module, name, tell):
+    """Calls tell(name, args, kwargs) when the original has returned, as long as it is not settled."""
+    def returned(_, result, args, kwargs):
+        kwargs = kwargs or {}
+        if groups.world_size() > 1 and dist.by_program("c10d_logger.py"):
+            if tell is not None and _state["left"] > 0:
+                tell(name, args, kwargs)
+            if result is None:  # else it is under way, and nobody has waited for it
+                _meet(name, kwargs)
+
+    def failed(_, raised, args, kwargs):
+        _met["failed"] = name
+    wrapping.wrap(module, name, None, returned, failed, traced=True)
 
 
 def _meet(name, kwargs):

@@ -2,8 +2,8 @@
 import sys
 
 from .. import after_import
-from ..patch.wrapping import around, dress, wrap
-from ..record import guard, ring
+from ..patch.wrapping import wrap
+from ..record import ring
 from ..read import identity
 from . import fetches, forks, iterators, pickles
 
@@ -33,17 +33,17 @@ def activate(module):
     module._dptrace = True
     loader = sys.modules["torch.utils.data.dataloader"]
     base, many, single = loader._BaseDataLoaderIter, loader._MultiProcessingDataLoaderIter, loader._SingleProcessDataLoaderIter
-    wrap(loader.DataLoader, "__init__", around(iterators.loader_init))
-    wrap(base, "__init__", around(iterators.base_init))
-    wrap(base, "_next_index", iterators.next_index)
+    wrap(loader.DataLoader, "__init__", after=iterators.loader_made)
+    wrap(base, "__init__", after=iterators.base_made)
+    wrap(base, "_next_index", after=iterators.next_index)
     multiprocessing_iterator(many)
     single_iterator(single)
     utils = loader._utils
     worker_reloaded(utils.worker)
-    wrap(utils.fetch._BaseDatasetFetcher, "__init__", around(fetcher_init))
-    wrap(utils.fetch._MapDatasetFetcher, "fetch", fetches.fetch)
-    wrap(utils.fetch._IterableDatasetFetcher, "fetch", fetches.fetch)
-    wrap(sys.modules["torch.utils.data.distributed"].DistributedSampler, "set_epoch", around(identity.set_epoch))
+    wrap(utils.fetch._BaseDatasetFetcher, "__init__", after=fetches.made)
+    for fetcher in utils.fetch._MapDatasetFetcher, utils.fetch._IterableDatasetFetcher:
+        wrap(fetcher, "fetch", fetches.enter, fetches.leave, fetches.failed)
+    wrap(sys.modules["torch.utils.data.distributed"].DistributedSampler, "set_epoch", after=identity.epoch_set)
     forks.watch()
     pickles.watch()
     for name, action in _LATER.items():
@@ -53,50 +53,39 @@ def activate(module):
 
 def multiprocessing_iterator(cls):
     many = iterators.MultiProcessing
-    for name, make in (("__init__", around(many.init)), ("_reset", around(many.reset)), ("_try_put_index", many.try_put_index),
-                       ("_try_get_data", many.try_get_data), ("_next_data", iterators.next_data(-2, many.tell)),
-                       ("_mark_worker_as_unavailable", around(many.mark_worker_as_unavailable)),
-                       ("_shutdown_workers", around(many.shutdown_workers))):
-        wrap(cls, name, make)
+    wrap(cls, "__init__", many.begin, many.begun, many.not_begun)
+    wrap(cls, "_reset", before=many.reset)
+    wrap(cls, "_try_put_index", many.put, many.has_put)
+    wrap(cls, "_try_get_data", after=many.got)
+    wrap(cls, "_next_data", iterators.next_called, many.delivered, many.failed)
+    wrap(cls, "_mark_worker_as_unavailable", before=many.mark_worker_as_unavailable)
+    wrap(cls, "_shutdown_workers", many.shutdown, many.has_shut_down, many.has_not_shut_down)
 
 
 def single_iterator(cls):
     """num_workers=0."""
-    wrap(cls, "__init__", around(iterators.init_single))
-    wrap(cls, "_next_data", iterators.next_data(-1, iterators.tell_single))
-
-
-def fetcher_init(original, self, *args, **kwargs):
-    """_BaseDatasetFetcher.__init__(dataset, auto_collation, collate_fn, drop_last), in all versions."""
-    box, inner = [], args
-    try:
-        if len(args) > 2:
-            inner = args[:2] + (dress(fetches.timed(box, args[2]), args[2]),) + args[3:]
-    except Exception as e:
-        if guard.theirs(e):
-            raise
-    original(self, *inner, **kwargs)
-    try:
-        if inner is not args:
-            fetches.attach(self, box, args[0], args[2])
-    except Exception as e:
-        if guard.theirs(e):
-            raise
+    one = iterators.SingleProcess
+    wrap(cls, "__init__", one.begin, one.begun, one.not_begun)
+    wrap(cls, "_next_data", iterators.next_called, one.delivered, one.failed)
 
 
 def worker_reloaded(module):
     """torch.utils.data._utils.worker was imported, or reloaded (litdata does that inside its workers)."""
     if "torch.utils.data" in sys.modules and sys.modules["torch.utils.data"].__dict__.get("_dptrace"):
-        wrap(module, "_worker_loop", around(fetches.serve))
+        serving(module)
+
+
+def serving(module):
+    wrap(module, "_worker_loop", fetches.serve, fetches.served, fetches.broke_off)
 
 
 def stateful(module):
     """torchdata's StatefulDataLoader: __init__, worker loop and iterators of its own, on torch's base classes."""
-    wrap(module.StatefulDataLoader, "__init__", around(iterators.loader_init))
+    wrap(module.StatefulDataLoader, "__init__", after=iterators.loader_made)
     multiprocessing_iterator(module._StatefulMultiProcessingDataLoaderIter)
     single_iterator(module._StatefulSingleProcessDataLoaderIter)
     worker = sys.modules["torchdata.stateful_dataloader.worker"]
     original = worker.__dict__.get("_worker_loop")
-    wrap(worker, "_worker_loop", around(fetches.serve))
+    serving(worker)
     if module.__dict__.get("_worker_loop") is original:  # one object in both places, or pickle finds another than it was given
         module._worker_loop = worker._worker_loop

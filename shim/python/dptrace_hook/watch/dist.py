@@ -5,7 +5,7 @@ import sys
 import weakref
 
 from ..patch import wrapping
-from ..record import guard, ring
+from ..record import ring
 from ..read import groups, objects
 
 _told = set()
@@ -89,35 +89,29 @@ def _model(wrapper):
     return objects.name(type(objects.attributes(wrapper).get("_modules", {}).get("module")))
 
 
-def after(function):
-    """A maker for wrapping.wrap: calls function(result, *args, **kwargs) when the original has returned."""
-    def around(original, *args, **kwargs):
-        result = original(*args, **kwargs)
-        try:
-            if groups.up() is not None:
-                function(result, *args, **kwargs)
-        except Exception as e:
-            if guard.theirs(e):
-                raise
-        return result
-    return wrapping.around(around)
+def wrap(owner, name, function):
+    """Calls function(result, *args, **kwargs) when owner.name has returned."""
+    def returned(_, result, args, kwargs):
+        if groups.up() is not None:
+            function(result, *args, **(kwargs or {}))
+    wrapping.wrap(owner, name, after=returned)
 
 
 def watch_ddp(module):
-    wrapping.wrap(module.DistributedDataParallel, "__init__",
-               after(lambda _, self, *args, **kwargs: tell("ddp", _model(self), groups.ranks_of(self.__dict__.get("process_group")))))
+    wrap(module.DistributedDataParallel, "__init__",
+         lambda _, self, *args, **kwargs: tell("ddp", _model(self), groups.ranks_of(self.__dict__.get("process_group"))))
     if not hasattr(module, "Join"):  # torch < 1.10
-        wrapping.wrap(module.DistributedDataParallel, "join", after(
-            lambda _, self, divide_by_initial_world_size=True, enable=True: tell("join", _model(self), []) if enable is True else None))
+        wrap(module.DistributedDataParallel, "join",
+             lambda _, self, divide_by_initial_world_size=True, enable=True: tell("join", _model(self), []) if enable is True else None)
 
 
 def watch_join(module):
     """torch.distributed.algorithms.join: DistributedDataParallel.join() gives one, too."""
-    wrapping.wrap(module.Join, "__enter__", after(lambda _, self: tell("join", "", []) if self.__dict__.get("_enable") is not False else None))
+    wrap(module.Join, "__enter__", lambda _, self: tell("join", "", []) if self.__dict__.get("_enable") is not False else None)
 
 
 def watch_fsdp(module):
-    wrapping.wrap(module.FullyShardedDataParallel, "__init__", after(_fsdp_made))
+    wrap(module.FullyShardedDataParallel, "__init__", _fsdp_made)
 
 
 def _fsdp_made(_, self, *args, **kwargs):
@@ -146,7 +140,7 @@ def watch_fully_shard(module):
             tell("fsdp", name, groups.ranks_of(None))
         else:
             tell_sharded(name, mesh, kwargs.get("dp_mesh_dims"))
-    wrapping.wrap(module, "fully_shard", after(made))
+    wrap(module, "fully_shard", made)
 
 
 def watch_groups(module):
@@ -156,7 +150,7 @@ def watch_groups(module):
     def made(group, *args, **kwargs):
         if group is not getattr(module.GroupMember, "NON_GROUP_MEMBER", None) and by_program("distributed_c10d.py", "c10d_logger.py"):
             tell("group", "", groups.ranks_of(group))
-    wrapping.wrap(module, "new_group", after(made))
+    wrap(module, "new_group", made)
     public = sys.modules["torch.distributed"].__dict__
     if public.get("new_group") is original:
         public["new_group"] = module.new_group
@@ -172,4 +166,4 @@ def watch_mesh(module):
         tell("mesh", ",".join(names), sorted(flat))
         for dim, name in enumerate(names):
             tell("mesh_dim", name, sorted(plane(shape, flat, rank, [dim])))
-    wrapping.wrap(module.DeviceMesh, "__init__", after(made))
+    wrap(module.DeviceMesh, "__init__", made)

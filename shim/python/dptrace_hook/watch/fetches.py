@@ -4,13 +4,13 @@ import sys
 import time
 from _thread import _local, get_ident
 
-from ..record import guard, layouts, ring
-from ..record.ring import mono
+from ..patch import wrapping
+from ..record import guard, ring
+from ..record.ring import cpu, mono
 from ..read import attributes, digests, heap, open_files, pagemap, slots
 from ..read.quiet import Quiet
 from . import failures
 
-_FETCH = layouts.packed(layouts.FETCH_FIELDS)
 MEASURED = 1  # of every eight fetches, the one in which our own time is taken
 
 
@@ -52,7 +52,7 @@ class Fetches:
         self.serving = serving  # the Worker; None in the main process
         self.live = serving is None  # the training loop runs between the fetches
         self.fetch = -1  # number of the last one
-        self.t_fetch = self.t_collate = self.t_collated = 0
+        self.t_fetch = self.t_collate = self.t_collated = self.entered_ns = 0
         self.asked = None  # of this fetch: the index, or the list of them
         self.digest_ns = self.rows_ns = 0
         self.samples = 0
@@ -61,8 +61,14 @@ class Fetches:
         self.slots = slots.Slots(loader, number, worker, dataset, collate)
 
 
-def attach(fetcher, box, dataset, collate):
-    """A fetcher was made: after worker_init_fn, before the first index. Its Fetches go to its collate's box too."""
+def made(_, result, args, kwargs):
+    """After _BaseDatasetFetcher.__init__(dataset, auto_collation, collate_fn, drop_last), in all versions: after worker_init_fn,
+    before the first index. The fetcher's collate function gets a clock before and after it."""
+    if len(args) > 3:
+        attach(args[0], args[1], args[3])
+
+
+def attach(fetcher, dataset, collate):
     worker, single = here.worker, here.single
     if worker is not None:
         if worker.extents is not None:
@@ -83,8 +89,10 @@ def attach(fetcher, box, dataset, collate):
     fetches.digests = digests.of_pass(fetches.loader, worker)
     if worker is not None:
         worker.cpu0, worker.wrote0 = time.process_time_ns(), written() if type(fetcher).__name__ == "_IterableDatasetFetcher" else -1
-    fetcher.__dict__["_dptrace"] = fetches
-    box.append(fetches)
+    d = fetcher.__dict__
+    d["_dptrace"] = fetches
+    if d.get("collate_fn") is collate:
+        d["collate_fn"] = timed(fetches, collate)
     with Quiet():
         fetches.slots.begin()
         attributes.at_fetch(fetches, dataset, collate)
@@ -97,101 +105,94 @@ def ended(worker):
         last.slots.end(last.fetch)
 
 
-def timed(box, collate):
-    """The collate function with a clock before and after it. It knows the fetches by a box, not the fetcher: the fetcher
-    holds it, and a cycle would keep the user's dataset alive until the collector runs."""
+def timed(fetches, collate):
+    """The collate function with a clock before and after it."""
     own = digests.own(collate)
 
-    def collated(data):
-        fetches = box[0] if box else None
-        if fetches is None:
-            return collate(data)
+    def before(args, kwargs):
+        data = args[0]
         fetches.samples = len(data) if type(data) is list or (fetches.batched and type(data) is tuple) else 1
         fetches.t_collate = t = mono()
         if fetches.digests is not None:
             fetches.digests.look(fetches, data, t, own)
             fetches.digest_ns = mono() - t
         here.stage = "collate"
-        result = None
-        try:
-            result = collate(data)
-        finally:
-            fetches.t_collated = t = mono()
-            if own and fetches.digests is not None and fetches.digests.waiting is not None:
-                fetches.digests.collated(fetches, result, t)
-                fetches.rows_ns = mono() - t
+
+    def after(_, result, args, kwargs):
+        collated(fetches, result, own)
         here.stage = "fetch"
-        return result
-    return collated
+
+    def failed(_, raised, args, kwargs):
+        collated(fetches, None, own)
+    return wrapping.around(collate, before, after, failed)
 
 
-def fetch(original):
-    """Around the fetch of either fetcher."""
-    def wrapper(fetcher, *args, **kwargs):
-        t_in = mono()
-        fetches = fetcher.__dict__.get("_dptrace")
-        if fetches is None or guard.off:
-            return original(fetcher, *args, **kwargs)
-        try:
-            enter(fetches)
-        except Exception as e:
-            if guard.theirs(e):
-                raise
-        fetches.asked = args[0] if args else ()
-        fetches.t_fetch = t0 = mono()
-        try:
-            data = original(fetcher, *args, **kwargs)
-        except BaseException as raised:
-            try:
-                failed(fetches, raised, fetches.asked)
-                if fetches.fetch == 0:
-                    first(fetches, fetcher)
-            except Exception as e:
-                if guard.theirs(e):
-                    raise
-            raise
-        t1 = mono()
-        try:
-            leave(fetches, fetcher, t0, t1)
-            ring.ring.calls += 1
-            if fetches.fetch & 7 == MEASURED:
-                ring.ring.cost(t0 - t_in + mono() - t1)
-        except Exception as e:
-            if guard.theirs(e):
-                raise
-        return data
-    return wrapper
+def collated(fetches, result, own):
+    fetches.t_collated = t = mono()
+    if own and fetches.digests is not None and fetches.digests.waiting is not None:
+        fetches.digests.collated(fetches, result)
+        fetches.rows_ns = mono() - t
 
 
-def enter(fetches):
+def enter(args, kwargs):
+    """Before the fetch of either fetcher, with its index: gives its Fetches."""
+    fetches = args[0].__dict__.get("_dptrace")
+    if fetches is None or guard.off:
+        return None
     fetches.fetch += 1
+    measured = fetches.fetch & 7 == MEASURED
+    c0 = cpu() if measured else 0
     if fetches.serving is not None:
         fetches.serving.fetches += 1
     fetches.t_collate = fetches.t_collated = fetches.digest_ns = fetches.rows_ns = 0
     here.stage = "fetch"
     if fetches.live:
         fetches.slots.before(fetches.fetch)
+    fetches.asked = args[1] if len(args) > 1 else ()
+    if measured:
+        fetches.entered_ns = cpu() - c0
+    fetches.t_fetch = mono()
+    return fetches
 
 
-def leave(fetches, fetcher, t0, t1):
-    number = fetches.fetch
+def failed(fetches, raised, args, kwargs):
+    if fetches is None:
+        return
+    if issubclass(type(raised), StopIteration):
+        if fetches.batched:
+            failures.leftover(raised, fetches.loader, fetches.number, fetches.worker, fetches.asked)
+    else:
+        batch = fetches.fetch if fetches.serving is None else fetches.serving.batch
+        failures.write(raised, fetches.loader, fetches.number, fetches.worker, batch, here.stage, fetches.asked)
+    if fetches.fetch == 0:
+        first(fetches, args[0])
+
+
+def leave(fetches, result, args, kwargs):
+    if fetches is None:
+        return
+    t0, t1, number = fetches.t_fetch, mono(), fetches.fetch
+    measured = number & 7 == MEASURED
+    used = cpu() if measured else 0
     fetches.slots.after(number, t1 - t0)
     if number in slots.SEARCH_AFTER:
-        fetches.slots.search(fetcher.__dict__.get("dataset_iter"), number)
+        fetches.slots.search(args[0].__dict__.get("dataset_iter"), number)
     fetches.asked = None
     if number == 0:
-        first(fetches, fetcher)
+        first(fetches, args[0])
     c0, c1 = fetches.t_collate or t1, fetches.t_collated or t1
     collate_ns = max(c1 - c0 - fetches.digest_ns, 0)
     if fetches.digests is not None:
         fetches.digests.fetch(t1 - t0 - fetches.digest_ns - fetches.rows_ns, fetches.samples)
     worker = fetches.serving
     if worker is None:
-        ring.put(ring.FETCH, _FETCH.pack(fetches.loader, fetches.number, -1, number, number, 0, c0 - t0, collate_ns, 0, fetches.samples),
-                 t0)
+        ring.pack(ring.FETCH, t0, fetches.loader, fetches.number, -1, number, number, 0, c0 - t0, collate_ns, 0, fetches.samples)
         open_files.main().look()
     else:
         worker.done = (fetches, t0, c0 - t0, collate_ns)
+    ring.ring.calls += 1
+    if measured:
+        ring.ring.cost(fetches.entered_ns + cpu() - used)
 
 
 def first(fetches, fetcher):
@@ -221,94 +222,65 @@ def written():
     return -1
 
 
-def handed_over(worker, batch):
-    """Right before the batch of the last fetch goes to the queue: after it, its feeder thread wants the interpreter."""
-    fetches, t0, fetch_ns, collate_ns = worker.done
-    worker.done = None
-    ring.put(ring.FETCH, _FETCH.pack(0, fetches.number, fetches.worker, batch, fetches.fetch, max(t0 - worker.t_put, 0), fetch_ns,
-                                     collate_ns, worker.put_ns, fetches.samples), t0)
-
-
-def failed(fetches, raised, asked):
-    if issubclass(type(raised), StopIteration):
-        if fetches.batched:
-            failures.leftover(raised, fetches.loader, fetches.number, fetches.worker, asked)
-        return
-    batch = fetches.fetch if fetches.serving is None else fetches.serving.batch
-    failures.write(raised, fetches.loader, fetches.number, fetches.worker, batch, here.stage, asked)
-
-
-def serve(original, *args, **kwargs):
-    """Around torch's _worker_loop. Of its arguments only these have kept place and meaning from 1.7 to 2.15:
+def serve(args, kwargs):
+    """Before torch's _worker_loop. Of its arguments only these have kept place and meaning from 1.7 to 2.15:
     2 index_queue, 3 data_queue, 10 worker_id, 12 persistent_workers."""
-    worker = None
-    try:
-        if len(args) > 10 and type(args[10]) is int:
-            ring.ring.kind = "worker"
-            worker = here.worker = Worker(args[10])
-            worker.persistent = len(args) > 12 and args[12] is True
-            shadow(worker, args[2], args[3])
-    except Exception as e:
-        if guard.theirs(e):
-            raise
-    try:
-        return original(*args, **kwargs)
-    except BaseException as raised:
-        try:
-            if worker is not None:
-                failures.ended(raised)
-        except Exception as e:
-            if guard.theirs(e):
-                raise
-        raise
-    finally:
-        try:
-            if worker is not None:
-                if worker.extents is not None:
-                    worker.extents.end(worker)
-                ended(worker)
-                ring.put_json(ring.WORKER, {"phase": "end", "worker": worker.number, "pid": ring.ring.pid, "pass": max(worker.passes, 0),
-                                            "cpu_ns": time.process_time_ns() - worker.cpu0 if worker.cpu0 else 0})
-                ring.ring.close()
-        except Exception as e:
-            if guard.theirs(e):
-                raise
+    if len(args) <= 10 or type(args[10]) is not int:
+        return None
+    ring.ring.kind = "worker"
+    worker = here.worker = Worker(args[10])
+    worker.persistent = len(args) > 12 and args[12] is True
+    shadow(worker, args[2], args[3])
+    return worker
+
+
+def served(worker, result, args, kwargs):
+    if worker is None:
+        return
+    if worker.extents is not None:
+        worker.extents.end(worker)
+    ended(worker)
+    ring.put_json(ring.WORKER, {"phase": "end", "worker": worker.number, "pid": ring.ring.pid, "pass": max(worker.passes, 0),
+                                "cpu_ns": time.process_time_ns() - worker.cpu0 if worker.cpu0 else 0})
+    ring.ring.close()
+
+
+def broke_off(worker, raised, args, kwargs):
+    if worker is not None:
+        failures.ended(raised)
+        served(worker, None, args, kwargs)
 
 
 def shadow(worker, index_queue, data_queue):
     """In the two queues of a worker: which batch is asked for, and when it is handed over. The methods are shadowed on
     the instances: their types stay."""
-    get, put = index_queue.get, data_queue.put
     me = get_ident()
 
-    def shadow_get(*args, **kwargs):
-        try:
-            if worker.extents is not None:
-                worker.extents.look(worker)
-            worker.files.look()
-        except Exception as e:
-            if guard.theirs(e):
-                raise
-        got = get(*args, **kwargs)
+    def asking(args, kwargs):
+        if worker.extents is not None:
+            worker.extents.look(worker)
+        worker.files.look()
+
+    def asked(_, got, args, kwargs):
         if type(got) is tuple and len(got) == 2 and type(got[0]) is int:
             worker.batch = got[0]
-        return got
 
-    def shadow_put(*args, **kwargs):
-        t0 = mono()
-        try:
-            if worker.done is not None and get_ident() == me:
-                measured = worker.done[0].fetch & 7 == MEASURED
-                handed_over(worker, worker.batch)
-                if measured:
-                    ring.ring.cost(mono() - t0)
-        except Exception as e:
-            if guard.theirs(e):
-                raise
-        t1 = mono()
-        result = put(*args, **kwargs)
-        worker.t_put = t2 = mono()
-        worker.put_ns = t2 - t1
-        return result
+    def putting(args, kwargs):
+        """After it, its feeder thread wants the interpreter."""
+        if worker.done is None or get_ident() != me:
+            return mono()
+        (fetches, begun, fetch_ns, collate_ns), worker.done = worker.done, None
+        measured = fetches.fetch & 7 == MEASURED
+        c0 = cpu() if measured else 0
+        ring.pack(ring.FETCH, begun, 0, fetches.number, fetches.worker, worker.batch, fetches.fetch, max(begun - worker.t_put, 0), fetch_ns,
+                  collate_ns, worker.put_ns, fetches.samples)
+        if measured:
+            ring.ring.cost(cpu() - c0)
+        return mono()
 
-    index_queue.get, data_queue.put = shadow_get, shadow_put
+    def put(t, result, args, kwargs):
+        worker.t_put = now = mono()
+        worker.put_ns = now - t
+
+    index_queue.get = wrapping.around(index_queue.get, asking, asked)
+    data_queue.put = wrapping.around(data_queue.put, putting, put)

@@ -21,7 +21,7 @@ def watch():
     os.register_at_fork(before=forking, after_in_child=forked)
     atexit.register(ended)
     children.watch_signals()
-    wrapping.wrap(BaseProcess, "run", wrapping.around(process_run))
+    wrapping.wrap(BaseProcess, "run", runs, has_run, has_failed)
     processes.watch(BaseProcess)
 
 
@@ -71,41 +71,34 @@ def under_multiprocessing():
     return False
 
 
-def process_run(original, self, *args, **kwargs):
-    """multiprocessing.Process.run, in the child. DataLoader, Pool and Executor children are known by what they run."""
-    child = None
-    try:
-        target = processes.name_of(objects.attributes(self).get("_target"))
-        if target not in processes.LIBRARYS_OWN:
-            ring.ring.kind = "fork"
-            child = slots.Child()
-    except Exception as e:
-        if guard.theirs(e):
-            raise
-    orderly = True
-    try:
-        return original(self, *args, **kwargs)
-    except BaseException as raised:  # which multiprocessing prints before it ends the process
-        try:
-            orderly = issubclass(type(raised), SystemExit)
-            collectives.ended()
-            failures.ended(raised)
-        except Exception as e:
-            if guard.theirs(e):
-                raise
-        raise
-    finally:
-        try:
-            if child is not None:
-                processes.ends()
-                child.end()
-                if orderly:
-                    children.ended()
-                iterators.process_ends()
-                ring.ring.close()
-        except Exception as e:
-            if guard.theirs(e):
-                raise
+def runs(args, kwargs):
+    """Before multiprocessing.Process.run, in the child. DataLoader, Pool and Executor children are known by what they run."""
+    target = processes.name_of(objects.attributes(args[0]).get("_target"))
+    if target in processes.LIBRARYS_OWN:
+        return None
+    ring.ring.kind = "fork"
+    return slots.Child()
+
+
+def has_run(child, result, args, kwargs):
+    process_ends(child, True)
+
+
+def has_failed(child, raised, args, kwargs):
+    """multiprocessing prints it before it ends the process."""
+    collectives.ended()
+    failures.ended(raised)
+    process_ends(child, issubclass(type(raised), SystemExit))
+
+
+def process_ends(child, orderly):
+    if child is not None:
+        processes.ends()
+        child.end()
+        if orderly:
+            children.ended()
+        iterators.process_ends()
+        ring.ring.close()
 
 
 def ended():
@@ -129,37 +122,26 @@ def ended():
             raise
 
 
-def _serve(original, results, args, kwargs):
-    """Around the loop of a Pool's or an Executor's child: each result that it sends is a task done. A ThreadPool's is a thread of
+def serves(results):
+    """Before the loop of a Pool's or an Executor's child: each result that it sends is a task done. A ThreadPool's is a thread of
     the program's own process, and its queue an object of C."""
     if threading.current_thread() is not threading.main_thread():
-        return original(*args, **kwargs)
-    try:
-        ring.ring.kind = "task"
-        watched = slots.Slots(0, 0, -1)
-        watched.begin(slots.FORK)
-        put = results.put
+        return
+    ring.ring.kind = "task"
+    watched = slots.Slots(0, 0, -1)
+    watched.begin(slots.FORK)
 
-        def shadow(*a, **k):
-            try:  # before it is sent: then the parent may end this process at once
-                _state["tasks"] += 1
-                watched.globals_(slots.TASK, _state["tasks"])
-                watched.look(slots.TASK, _state["tasks"], 0)
-            except Exception as e:
-                if guard.theirs(e):
-                    raise
-            return put(*a, **k)
-        results.put = shadow
-    except Exception as e:
-        if guard.theirs(e):
-            raise
-    return original(*args, **kwargs)
+    def sending(args, kwargs):
+        """Before it is sent: then the parent may end this process at once."""
+        _state["tasks"] += 1
+        watched.globals_(slots.TASK, _state["tasks"])
+        watched.look(slots.TASK, _state["tasks"], 0)
+    results.put = wrapping.around(results.put, before=sending)
 
 
 def watch_pool(module):
-    wrapping.wrap(module, "worker", wrapping.around(lambda original, *a, **k: _serve(original, a[1] if len(a) > 1 else k["outqueue"], a, k)))
+    wrapping.wrap(module, "worker", before=lambda args, kwargs: serves(args[1] if len(args) > 1 else kwargs["outqueue"]))
 
 
 def watch_executor(module):
-    wrapping.wrap(module, "_process_worker",
-               wrapping.around(lambda original, *a, **k: _serve(original, a[1] if len(a) > 1 else k["result_queue"], a, k)))
+    wrapping.wrap(module, "_process_worker", before=lambda args, kwargs: serves(args[1] if len(args) > 1 else kwargs["result_queue"]))

@@ -5,14 +5,14 @@ import sys
 import types
 import weakref
 
-from ..record import guard, layouts, ring
-from ..record.ring import mono
+from ..patch import wrapping
+from ..record import layouts, ring
+from ..record.ring import cpu, mono
 from ..read import anew, attributes, extents, heap, identity, modes, objects, shuffles, slots
 from ..read.notes import Notes
 from ..read.quiet import Quiet
 from . import dist, failures, fetches, pickles, processes, steps, training, worker_exits
 
-_PUT, _NEXT = layouts.packed(layouts.PUT_FIELDS), layouts.packed(layouts.NEXT_FIELDS)
 _PUT_MAX = 4096  # indices in a record
 _loaders = 0
 _notes = Notes()  # of loaders
@@ -44,10 +44,10 @@ def _of_library(frame):
     return name.partition(".")[0] in _MAKERS
 
 
-def where_made(depth):
+def where_made():
     """The callers of DataLoader(...): (the innermost that is of no library, else the innermost of all; up to 8 outside torch's
     loader and this package) as (file, line), innermost first."""
-    frame, stack, place = sys._getframe(depth), [], None
+    frame, stack, place = wrapping.caller(), [], None
     while frame is not None and (len(stack) < 8 or place is None):
         file = frame.f_code.co_filename
         if "/dptrace_hook/" not in file and "/torch/utils/data/" not in file and not file.startswith("<frozen"):
@@ -60,9 +60,9 @@ def where_made(depth):
     return (place or (stack or [("", 0)])[0], stack)
 
 
-def loader_made(loader):
+def loader_made(_, result, args, kwargs):
     """After DataLoader.__init__: remembers where and when, for the first iteration."""
-    note(loader, where_made(3))
+    note(args[0], where_made())
 
 
 def note(loader, at):
@@ -181,10 +181,10 @@ def workers_started(iterator, pickled):
     """pickled: what pickles.starting has found."""
     loader, number = iterator.__dict__["_dptrace_at"]
     for i, process in enumerate(iterator._workers):
-        size, ns, cpu = pickled.get(id(process), (0, 0, 0))
+        size, ns, cpu_ns = pickled.get(id(process), (0, 0, 0))
         heap.started(process)
         ring.put_json(ring.WORKER, {"phase": "begin", "loader": loader, "pass": number, "worker": i, "pid": process.pid or 0,
-                                    "pickled_bytes": size, "pickle_ns": ns, "pickle_cpu_ns": cpu})
+                                    "pickled_bytes": size, "pickle_ns": ns, "pickle_cpu_ns": cpu_ns})
 
 
 def workers_ended(iterator):
@@ -213,24 +213,26 @@ def put_indices(at, batch, worker, index, t0, ns, ids=None):
         index = (index,)
     elif kind is not list and kind is not tuple:
         index = ()
+    if 0 < len(index) <= _PUT_MAX and ids is None and ring.integers(ring.PUT, t0, *at, batch, worker, ns, 0, len(index), index):
+        return
     others = [i for i in index if type(i) is not int]
     if others and any(objects.module(type(i)) != "numpy" for i in others) or kind is not int and not index:
         keys = objects.called(kind) if index is not None else ""
         if index:
             keys = ",".join(k if type(k) is str else objects.called(type(k)) for k in index[:32])
-        ring.put(ring.PUT, _PUT.pack(*at, batch, worker, ns, 0, -1) + keys.encode("utf-8", "replace")[:256], t0)
+        ring.pack(ring.PUT, t0, *at, batch, worker, ns, 0, -1, keys.encode("utf-8", "replace")[:256])
         return
     n = len(index)
     for first in range(0, n, _PUT_MAX):
         part = index if n <= _PUT_MAX else index[first:first + _PUT_MAX]
         try:
-            payload = _PUT.pack(*at, batch, worker, ns, first, len(part)) + struct.pack("<%dq" % len(part), *part)
+            tail = struct.pack("<%dq" % len(part), *part)
         except struct.error:  # keys of more than 64 bits
-            payload = _PUT.pack(*at, batch, worker, ns, 0, -1) + b"int"
-            ids = None
+            ring.pack(ring.PUT, t0, *at, batch, worker, ns, 0, -1, b"int")
+            continue
         if ids is not None:
-            payload += struct.pack("<%dq" % len(part), *ids(part))
-        ring.put(ring.PUT, payload, t0)
+            tail += struct.pack("<%dq" % len(part), *ids(part))
+        ring.pack(ring.PUT, t0, *at, batch, worker, ns, first, len(part), tail)
 
 
 def delivered(iterator, batch, worker, t0, arrived, did, data):
@@ -241,8 +243,8 @@ def delivered(iterator, batch, worker, t0, arrived, did, data):
     if processes.here["child"] is not None:
         processes.here["child"].took()
     rows = training.rows(data)
-    ring.put(ring.NEXT, _NEXT.pack(*d["_dptrace_at"], batch & 0xFFFFFFFF, worker, 1 + 256 * steps.is_grad_enabled() + did, t0, arrived,
-                                   steps.taken, steps.last, steps.ran, steps.grads_from, steps.grads_to, training.restarts, rows))
+    ring.pack(ring.NEXT, 0, *d["_dptrace_at"], batch & 0xFFFFFFFF, worker, 1 + 256 * steps.is_grad_enabled() + did, t0, arrived,
+              steps.taken, steps.last, steps.ran, steps.grads_from, steps.grads_to, training.restarts, rows)
     training.end()
     training.begin(rows, notes)
 
@@ -261,8 +263,8 @@ def ended(iterator, raised, worker, t0, did):
 
 
 def put_end(at, worker, status, t0, did):
-    ring.put(ring.NEXT, _NEXT.pack(*at, 0xFFFFFFFF, worker, status + 256 * steps.is_grad_enabled() + did, t0, 0, steps.taken, steps.last,
-                                   steps.ran, steps.grads_from, steps.grads_to, training.restarts, -1))
+    ring.pack(ring.NEXT, 0, *at, 0xFFFFFFFF, worker, status + 256 * steps.is_grad_enabled() + did, t0, 0, steps.taken, steps.last,
+              steps.ran, steps.grads_from, steps.grads_to, training.restarts, -1)
     training.end()
 
 
@@ -276,188 +278,134 @@ def process_ends():
         put_end((0, 0), -1, layouts.STATUS_VALUES.index("exit"), mono(), training.flags())
 
 
-def next_data(worker, tell):
-    """A maker of wrappers of an iterator's _next_data; tell(iterator, t0, did, data) writes what it delivered."""
-    def make(original):
-        def wrapper(self, *args, **kwargs):
-            t0, did = mono(), 0
-            try:
-                did = training.flags()
-            except Exception as e:
-                if guard.theirs(e):
-                    raise
-            try:
-                data = original(self, *args, **kwargs)
-            except BaseException as raised:
-                try:
-                    ended(self, raised, worker, t0, did)
-                except Exception as e:
-                    if guard.theirs(e):
-                        raise
-                raise
-            try:
-                tell(self, t0, did, data)
-            except Exception as e:
-                if guard.theirs(e):
-                    raise
-            return data
-        return wrapper
-    return make
+def next_called(args, kwargs):
+    """Before an iterator's _next_data."""
+    return mono(), training.flags()
 
 
 class MultiProcessing:
-    """Wrappers for _MultiProcessingDataLoaderIter, and for torchdata's copy of it."""
+    """Around the methods of _MultiProcessingDataLoaderIter, and of torchdata's copy of it."""
 
     @staticmethod
-    def init(original, self, loader, *args, **kwargs):
+    def begin(args, kwargs):
         pickled = pickles.starting.found = {}
-        try:
-            original(self, loader, *args, **kwargs)
-        finally:
-            pickles.starting.found = fetches.here.inherited = None
-        try:
-            self.__dict__["_dptrace_asked"], self.__dict__["_dptrace_alive"] = {}, set(range(len(self._workers)))
-            _running[id(self)] = weakref.ref(self)
-            workers_started(self, pickled)
-        except Exception as e:
-            if guard.theirs(e):
-                raise
+        return pickled
 
     @staticmethod
-    def reset(original, self, loader, *args, **kwargs):
-        try:
-            if not (args[0] if args else kwargs.get("first_iter", False)):
-                pass_begins(self, loader)
-        except Exception as e:
-            if guard.theirs(e):
-                raise
-        return original(self, loader, *args, **kwargs)
+    def begun(pickled, result, args, kwargs):
+        pickles.starting.found = fetches.here.inherited = None
+        d = args[0].__dict__
+        d["_dptrace_asked"], d["_dptrace_alive"] = {}, set(range(len(d["_workers"])))
+        _running[id(args[0])] = weakref.ref(args[0])
+        workers_started(args[0], pickled)
 
     @staticmethod
-    def try_put_index(original):
-        def wrapper(self, *args, **kwargs):
-            batch, t0 = self._send_idx, mono()
-            result = original(self, *args, **kwargs)
-            try:
-                if self._send_idx != batch:
-                    t1, info = mono(), self._task_info.get(batch)
-                    d = self.__dict__
-                    put_indices(d["_dptrace_at"], batch, info[0] if info else -2, d.pop("_dptrace_index", None), t0, t1 - t0,
-                                d["_dptrace_ids"])
-            except Exception as e:
-                if guard.theirs(e):
-                    raise
-            return result
-        return wrapper
+    def not_begun(pickled, raised, args, kwargs):
+        pickles.starting.found = fetches.here.inherited = None
 
     @staticmethod
-    def try_get_data(original):
-        def wrapper(self, *args, **kwargs):
-            got = original(self, *args, **kwargs)
-            try:
-                if got[0]:
-                    d = self.__dict__
-                    d["_dptrace_got"] = batch = got[1][0]
-                    d["_dptrace_arrived"][batch] = mono()
-            except Exception as e:
-                if guard.theirs(e):
-                    raise
-            return got
-        return wrapper
+    def reset(args, kwargs):
+        """_reset(loader, first_iter=False)"""
+        if not (args[2] if len(args) > 2 else (kwargs or {}).get("first_iter", False)):
+            pass_begins(args[0], args[1])
 
     @staticmethod
-    def tell(self, t0, did, data):
-        t1, d = mono(), self.__dict__
-        batch = d["_dptrace_got"] if d.get("_in_order") is False else d["_rcvd_idx"] - 1
-        delivered(self, batch, -2, t0, d["_dptrace_arrived"].pop(batch, 0), did, data)
-        r = ring.ring
+    def put(args, kwargs):
+        return args[0].__dict__["_send_idx"], mono()
+
+    @staticmethod
+    def has_put(begun, result, args, kwargs):
+        d, (batch, t0) = args[0].__dict__, begun
+        if d["_send_idx"] != batch:
+            t1, info = mono(), d["_task_info"].get(batch)
+            put_indices(d["_dptrace_at"], batch, info[0] if info else -2, d.pop("_dptrace_index", None), t0, t1 - t0, d["_dptrace_ids"])
+
+    @staticmethod
+    def got(_, result, args, kwargs):
+        """_try_get_data: (whether there is anything, (batch, data))"""
+        if result[0]:
+            d = args[0].__dict__
+            d["_dptrace_got"] = batch = result[1][0]
+            d["_dptrace_arrived"][batch] = mono()
+
+    @staticmethod
+    def delivered(begun, data, args, kwargs):
+        r, d = ring.ring, args[0].__dict__
         r.calls += 1
-        if r.calls & 7 == 0:
-            r.cost(3 * (mono() - t1))  # with its share of try_put_index and try_get_data, which are as long
+        c0 = 0 if r.calls & 7 else cpu()
+        batch = d["_dptrace_got"] if d.get("_in_order") is False else d["_rcvd_idx"] - 1
+        delivered(args[0], batch, -2, begun[0], d["_dptrace_arrived"].pop(batch, 0), begun[1], data)
+        if c0:
+            r.cost(3 * (cpu() - c0))  # with its share of put and got, which are as long
 
     @staticmethod
-    def mark_worker_as_unavailable(original, self, worker_id, *args, **kwargs):
+    def failed(begun, raised, args, kwargs):
+        ended(args[0], raised, -2, *begun)
+
+    @staticmethod
+    def mark_worker_as_unavailable(args, kwargs):
         """It asks one worker to end: of all at the shutdown, of each that has reached its end of an IterableDataset."""
-        try:
-            worker_exits.note(self, worker_id)
-        except Exception as e:
-            if guard.theirs(e):
-                raise
-        return original(self, worker_id, *args, **kwargs)
+        worker_exits.note(args[0], args[1] if len(args) > 1 else kwargs["worker_id"])
 
     @staticmethod
-    def shutdown_workers(original, self, *args, **kwargs):
-        try:
-            if not sys.is_finalizing():
-                for i in list(self.__dict__.get("_dptrace_alive", ())):
-                    worker_exits.note(self, i)
-        except Exception as e:
-            if guard.theirs(e):
-                raise
-        try:
-            return original(self, *args, **kwargs)
-        finally:
-            try:
-                if not sys.is_finalizing():
-                    workers_ended(self)
-                    _running.pop(id(self), None)
-            except Exception as e:
-                if guard.theirs(e):
-                    raise
+    def shutdown(args, kwargs):
+        if not sys.is_finalizing():
+            for i in list(args[0].__dict__.get("_dptrace_alive", ())):
+                worker_exits.note(args[0], i)
+
+    @staticmethod
+    def has_shut_down(_, result, args, kwargs):
+        if not sys.is_finalizing():
+            workers_ended(args[0])
+            _running.pop(id(args[0]), None)
+
+    @staticmethod
+    def has_not_shut_down(_, raised, args, kwargs):
+        MultiProcessing.has_shut_down(_, None, args, kwargs)
 
 
-def init_single(original, self, *args, **kwargs):
-    """_SingleProcessDataLoaderIter.__init__: it makes the fetcher, after the base class's __init__ has begun the pass."""
-    before = fetches.here.single
-    fetches.here.single = ()
-    try:
-        original(self, *args, **kwargs)
-    finally:
-        fetches.here.single = before
+class SingleProcess:
+    """Around the methods of _SingleProcessDataLoaderIter. Its __init__ makes the fetcher, after that of the base class has begun
+    the pass."""
+
+    @staticmethod
+    def begin(args, kwargs):
+        before, fetches.here.single = fetches.here.single, ()
+        return (before,)
+
+    @staticmethod
+    def begun(before, result, args, kwargs):
+        fetches.here.single = before[0]
+
+    not_begun = begun
+
+    @staticmethod
+    def delivered(begun, data, args, kwargs):
+        d = args[0].__dict__
+        batch = d["_dptrace_notes"]["delivered"]
+        put_indices(d["_dptrace_at"], batch, -1, d.pop("_dptrace_index", None), begun[0], 0, d["_dptrace_ids"])
+        delivered(args[0], batch, -1, begun[0], 0, begun[1], data)
+
+    @staticmethod
+    def failed(begun, raised, args, kwargs):
+        ended(args[0], raised, -1, *begun)
 
 
-def tell_single(self, t0, did, data):
-    d = self.__dict__
-    batch = d["_dptrace_notes"]["delivered"]
-    put_indices(d["_dptrace_at"], batch, -1, d.pop("_dptrace_index", None), t0, 0, d["_dptrace_ids"])
-    delivered(self, batch, -1, t0, 0, did, data)
+def base_made(_, result, args, kwargs):
+    """After _BaseDataLoaderIter.__init__(loader)."""
+    iterator, loader = args[0], args[1] if len(args) > 1 else kwargs["loader"]
+    pass_begins(iterator, loader)
+    at = iterator.__dict__["_dptrace_at"]
+    anew.look_for(loader, at)
+    if fetches.here.single is not None:
+        heap.look_for(loader, at)
+        fetches.here.single = at
+    elif iterator.__dict__.get("_num_workers") and start_method(loader) == "fork":
+        slots.before_fork()
+        heap.look_for(loader, at)
+        fetches.here.inherited = extents.before_fork(loader, *at)
 
 
-def base_init(original, self, loader, *args, **kwargs):
-    original(self, loader, *args, **kwargs)
-    try:
-        pass_begins(self, loader)
-        at = self.__dict__["_dptrace_at"]
-        anew.look_for(loader, at)
-        if fetches.here.single is not None:
-            heap.look_for(loader, at)
-            fetches.here.single = at
-        elif self.__dict__.get("_num_workers") and start_method(loader) == "fork":
-            slots.before_fork()
-            heap.look_for(loader, at)
-            fetches.here.inherited = extents.before_fork(loader, *at)
-    except Exception as e:
-        if guard.theirs(e):
-            raise
-
-
-def next_index(original):
-    """Around _next_index: what the sampler gave, for put_indices."""
-    def wrapper(self, *args, **kwargs):
-        index = original(self, *args, **kwargs)
-        try:
-            self.__dict__["_dptrace_index"] = index
-        except Exception as e:
-            if guard.theirs(e):
-                raise
-        return index
-    return wrapper
-
-
-def loader_init(original, self, *args, **kwargs):
-    original(self, *args, **kwargs)
-    try:
-        loader_made(self)
-    except Exception as e:
-        if guard.theirs(e):
-            raise
+def next_index(_, index, args, kwargs):
+    """After _next_index: what the sampler gave, for put_indices."""
+    args[0].__dict__["_dptrace_index"] = index

@@ -2,7 +2,6 @@
 import sys
 
 from ..patch import wrapping
-from ..record import guard
 from ..read import opencv
 
 
@@ -11,27 +10,22 @@ def watch(module):
     if opencv.state["on"]:
         return
     opencv.state["on"] = True
-    for name in ("setRNGSeed", "randu", "randn", "randShuffle"):
-        original = module.__dict__.get(name)
-        if original is not None:
-            setattr(module, name, _counted(name, original))
+    wrapping.wrap(module, "setRNGSeed", after=_seeded)
+    for name in ("randu", "randn", "randShuffle"):
+        wrapping.wrap(module, name, after=_drawn)
 
 
-def _counted(name, original):
+def _target(args, kwargs):
+    return args[0] if args else next(iter(kwargs.values()))
 
-    def counted(*args, **kwargs):
-        result = original(*args, **kwargs)
-        try:
-            target = args[0] if args else next(iter(kwargs.values()))
-            if name == "setRNGSeed":
-                opencv.state["seed"], opencv.state["bytes"] = target if type(target) is int else 0, 0
-            else:
-                opencv.state["bytes"] += _bytes(target)
-        except Exception as e:
-            if guard.theirs(e):
-                raise
-        return result
-    return wrapping.dress(counted, original)
+
+def _seeded(_, result, args, kwargs):
+    target = _target(args, kwargs)
+    opencv.state["seed"], opencv.state["bytes"] = target if type(target) is int else 0, 0
+
+
+def _drawn(_, result, args, kwargs):
+    opencv.state["bytes"] += _bytes(_target(args, kwargs))
 
 
 def _bytes(target):

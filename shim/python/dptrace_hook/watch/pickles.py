@@ -5,7 +5,6 @@ import time
 from _thread import _local
 
 from ..patch import wrapping
-from ..record import guard
 from ..record.ring import mono
 
 
@@ -20,25 +19,20 @@ starting = Starting()
 
 def watch():
     from multiprocessing import reduction
-    wrapping.wrap(reduction, "dump", dump)
+    wrapping.wrap(reduction, "dump", dumping, dumped)
 
 
-def dump(original):
-    """Around multiprocessing.reduction.dump(obj, file, protocol=None)."""
-    def wrapper(obj, file, *args, **kwargs):
-        if starting.found is None:
-            return original(obj, file, *args, **kwargs)
-        begin, before = size(file), clocks()
-        result = original(obj, file, *args, **kwargs)
-        after = clocks()
-        try:
-            cpu = max(after[0] - before[0], 1)
-            starting.found[id(obj)] = (size(file) - begin, max(after[1] - before[1], cpu), cpu)
-        except Exception as e:
-            if guard.theirs(e):
-                raise
-        return result
-    return wrapper
+def dumping(args, kwargs):
+    """Before multiprocessing.reduction.dump(obj, file, protocol=None)."""
+    return None if starting.found is None or len(args) < 2 else (size(args[1]), clocks())
+
+
+def dumped(begun, result, args, kwargs):
+    if begun is None:
+        return
+    (begin, before), after = begun, clocks()
+    cpu = max(after[0] - before[0], 1)
+    starting.found[id(args[0])] = (size(args[1]) - begin, max(after[1] - before[1], cpu), cpu)
 
 
 def size(file):

@@ -10,7 +10,7 @@ import weakref
 
 from ..patch import wrapping
 from ..record import guard, ring
-from ..record.ring import mono
+from ..record.ring import cpu, mono
 from ..read import addresses, discover, extents, objects, pagemap
 from ..read.notes import Notes
 from . import children
@@ -50,7 +50,8 @@ here = {"child": None}  # Child, in a process of this kind
 
 
 def watch(base):
-    wrapping.wrap(base, "_bootstrap", wrapping.around(bootstrap))
+    # BaseProcess._bootstrap, in the child: also of classes with a run() of their own.
+    wrapping.wrap(base, "_bootstrap", None, lambda *_: ends(), lambda *_: ends())
     children.after_end = ended
 
 
@@ -70,7 +71,7 @@ def before_fork(process):
     target = objects.attributes(process).get("_target")
     if guard.off or ring.ring.kind == "worker" or name_of(target) in LIBRARYS_OWN:
         return
-    t0, s = mono(), _state
+    t0, c0, s = mono(), cpu(), _state
     s["forks"] += 1
     if s["forks"] > _FIRST and s["spent"] * _SHARE > t0 - s["since"]:
         return
@@ -83,7 +84,7 @@ def before_fork(process):
         inherited.target = weakref.ref(target) if type(target) is types.FunctionType else None
         _inherited.put(process, inherited)
     s["spent"] += mono() - t0
-    ring.ring.hook_ns += mono() - t0
+    ring.ring.hook_ns += cpu() - c0
 
 
 def asked(process):
@@ -148,14 +149,6 @@ def after_fork(frame):
             here["child"] = Child(looks)
 
 
-def bootstrap(original, self, *args, **kwargs):
-    """BaseProcess._bootstrap, in the child: also of classes with a run() of their own."""
-    try:
-        return original(self, *args, **kwargs)
-    finally:
-        ends()
-
-
 def ends():
     """The process is about to end: its last look."""
     try:
@@ -173,13 +166,13 @@ def ended(process):
     if inherited is None or inherited.pid != os.getpid():
         return
     _inherited.forget(process)
-    t0, s = mono(), _state
-    held = _held(inherited, sys._getframe(2))
+    t0, c0, s = mono(), cpu(), _state
+    held = _held(inherited, wrapping.caller())
     looks = pagemap.Extents(inherited) if held else None
     if looks is not None:
         looks.write(0, _Parent(), "held", held)
     s["spent"] += mono() - t0
-    ring.ring.hook_ns += mono() - t0
+    ring.ring.hook_ns += cpu() - c0
 
 
 class _Parent:

@@ -181,41 +181,27 @@ def watch(module):
     _compiling = getattr(getattr(sys.modules["torch"], "compiler", None), "is_compiling", None)
     optimizer = module.Optimizer
     # Called by __init__ for each optimizer that is made, and by __setstate__ for those that come about by copying.
-    wrapping.wrap(optimizer, "_patch_step_function" if "_patch_step_function" in optimizer.__dict__ else "_hook_for_profile", _making)
-    wrapping.wrap(optimizer, "zero_grad", _zeroing)
+    making = "_patch_step_function" if "_patch_step_function" in optimizer.__dict__ else "_hook_for_profile"
+    wrapping.wrap(optimizer, making, after=_made, traced=True)
+    wrapping.wrap(optimizer, "zero_grad", before=_zeroing, traced=True)
     register = getattr(module, "register_optimizer_step_post_hook", None)
     if register is not None:
         register(stepped)
     return True
 
 
-def _making(original):
-    def wrapper(self, *args, **kwargs):
-        result = original(self, *args, **kwargs)
-        try:
-            if not compiling():
-                entry_of(self)
-                _wrap_step(type(self))
-        except Exception as e:
-            if guard.theirs(e):
-                raise
-        return result
-    return wrapper
+def _made(_, result, args, kwargs):
+    if not compiling():
+        entry_of(args[0])
+        _wrap_step(type(args[0]))
 
 
-def _zeroing(original):
-    def wrapper(self, *args, **kwargs):
-        try:
-            if not compiling():
-                entry = _entry
-                if entry is None or entry.reference() is not self:
-                    entry = entry_of(self)
-                entry.zeroed = ran
-        except Exception as e:
-            if guard.theirs(e):
-                raise
-        return original(self, *args, **kwargs)
-    return wrapper
+def _zeroing(args, kwargs):
+    if not compiling():
+        entry = _entry
+        if entry is None or entry.reference() is not args[0]:
+            entry = entry_of(args[0])
+        entry.zeroed = ran
 
 
 def _wrap_step(cls):
@@ -223,18 +209,6 @@ def _wrap_step(cls):
     if hasattr(sys.modules["torch.optim.optimizer"], "register_optimizer_step_post_hook"):
         return
     for k in objects.mro(cls):
-        step = objects.members(k).get("step")
-        if step is None:
-            continue
-        if not getattr(step, "_dptrace", False):
-
-            def counted(self, *args, **kwargs):
-                result = step(self, *args, **kwargs)
-                stepped(self)
-                return result
-
-            wrapping.dress(counted, step)
-            counted.__dict__.update(step.__dict__)  # torch marks what it has wrapped with `hooked`
-            counted._dptrace = True
-            k.step = counted
-        return
+        if "step" in objects.members(k):
+            wrapping.wrap(k, "step", after=lambda _, result, args, kwargs: stepped(args[0]), traced=True)
+            return

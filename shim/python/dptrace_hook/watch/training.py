@@ -114,31 +114,24 @@ def watch(module):
     global watched
     torch = sys.modules["torch"]
     optimizer, modes, autograd, module = module.Optimizer, torch.autograd.grad_mode, torch.autograd, torch.nn.modules.module
-    wrapping.wrap(autograd, "_tensor_or_tensors_to_tuple", _counting)
+    wrapping.wrap(autograd, "_tensor_or_tensors_to_tuple", before=_counting, traced=True)
     _note_mode(modes.set_grad_enabled)
     if "inference_mode" in modes.__dict__:
-        wrapping.wrap(modes.inference_mode, "__enter__", _entering)
-    wrapping.wrap(module.Module, "eval", _evaluating)
-    wrapping.wrap(module.Module, "zero_grad", _zeroing)
-    wrapping.wrap(module.Module, "_load_from_state_dict", _loading)
-    wrapping.wrap(optimizer, "__setstate__", _loading_optimizer)
+        wrapping.wrap(modes.inference_mode, "__enter__", before=_entering, traced=True)
+    wrapping.wrap(module.Module, "eval", before=_evaluating, traced=True)
+    wrapping.wrap(module.Module, "zero_grad", before=_zeroing, traced=True)
+    wrapping.wrap(module.Module, "_load_from_state_dict", _loading, _loaded_into, traced=True)
+    wrapping.wrap(optimizer, "__setstate__", after=_loaded_into_optimizer, traced=True)
     watched = "_tensor_or_tensors_to_tuple" in autograd.backward.__code__.co_names
 
 
-def _counting(original):
+def _counting(args, kwargs):
     """torch.autograd.backward and grad call it with what they were given, before anything is computed."""
-    def wrapper(tensors, length):
-        global _real
-        try:
-            caller = sys._getframe(1).f_code.co_name
-            if (caller == "backward" or not _real and caller == "grad") and not steps.compiling():
-                steps.ran += 1
-                _real = _real or caller == "backward"
-        except Exception as e:
-            if guard.theirs(e):
-                raise
-        return original(tensors, length)
-    return wrapper
+    global _real
+    caller = wrapping.caller().f_code.co_name
+    if (caller == "backward" or not _real and caller == "grad") and not steps.compiling():
+        steps.ran += 1
+        _real = _real or caller == "backward"
 
 
 def _note_mode(cls):
@@ -156,25 +149,15 @@ def _note_mode(cls):
     cls.__new__ = wrapping.dress(__new__, init)
 
 
-def _entering(original):
-    def wrapper(self):
-        global off
-        if self.__dict__.get("mode", True):
-            off = True
-        return original(self)
-    return wrapper
+def _entering(args, kwargs):
+    global off
+    if args[0].__dict__.get("mode", True):
+        off = True
 
 
-def _evaluating(original):
-    def wrapper(self):
-        try:
-            if not steps.compiling():
-                _note_root(self)
-        except Exception as e:
-            if guard.theirs(e):
-                raise
-        return original(self)
-    return wrapper
+def _evaluating(args, kwargs):
+    if not steps.compiling():
+        _note_root(args[0])
 
 
 def _note_root(module):
@@ -185,17 +168,10 @@ def _note_root(module):
         evaluated = True
 
 
-def _zeroing(original):
+def _zeroing(args, kwargs):
     """Module.zero_grad: no step uses the gradients of before."""
-    def wrapper(self, *args, **kwargs):
-        try:
-            if not steps.compiling():
-                zeroed()
-        except Exception as e:
-            if guard.theirs(e):
-                raise
-        return original(self, *args, **kwargs)
-    return wrapper
+    if not steps.compiling():
+        zeroed()
 
 
 def zeroed():
@@ -203,46 +179,30 @@ def zeroed():
         entry.zeroed = steps.ran
 
 
-def _loading(original):
+def _loading(args, kwargs):
     """Module._load_from_state_dict(state_dict, prefix, ...): load_state_dict calls it for itself, without a prefix, and for
     each module inside of it."""
-    def wrapper(self, state_dict, prefix="", *args, **kwargs):
-        before = None
-        try:
-            if prefix == "" and holds(self):
-                before = (fingerprint() if _swap is None or _swap[0] != steps.taken else None,)
-        except Exception as e:
-            if guard.theirs(e):
-                raise
-        result = original(self, state_dict, prefix, *args, **kwargs)
-        try:
-            if before is not None:
-                restarted(before[0] if _swap is None or _swap[0] != steps.taken else _swap[2])
-        except Exception as e:
-            if guard.theirs(e):
-                raise
-        return result
-    return wrapper
+    prefix = args[2] if len(args) > 2 else (kwargs or {}).get("prefix", "")
+    if type(prefix) is not str or prefix or not holds(args[0]):
+        return None
+    return (fingerprint() if _swap is None or _swap[0] != steps.taken else None,)
 
 
-def _loading_optimizer(original):
+def _loaded_into(before, result, args, kwargs):
+    if before is not None:
+        restarted(before[0] if _swap is None or _swap[0] != steps.taken else _swap[2])
+
+
+def _loaded_into_optimizer(_, result, args, kwargs):
     """Optimizer.__setstate__, which load_state_dict calls in the end, and copying too."""
-    def wrapper(self, *args, **kwargs):
-        result = original(self, *args, **kwargs)
-        try:
-            frame = sys._getframe(1)
-            for _ in range(4):
-                if frame is None:
-                    break
-                if frame.f_code.co_name == "load_state_dict":
-                    restarted()
-                    break
-                frame = frame.f_back
-        except Exception as e:
-            if guard.theirs(e):
-                raise
-        return result
-    return wrapper
+    frame = wrapping.caller()
+    for _ in range(4):
+        if frame is None:
+            break
+        if frame.f_code.co_name == "load_state_dict":
+            restarted()
+            break
+        frame = frame.f_back
 
 
 def fingerprint():

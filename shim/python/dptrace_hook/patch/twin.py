@@ -1,0 +1,350 @@
+"""The native helper in Python: the same names and the same behaviour, and the reference where they differ (shim/native).
+
+What the twin cannot do: its wrappers are Python functions, so they are one frame in a traceback and one level of recursion, and
+__code__, __defaults__ and inspect.getfullargspec() are the wrapper's; what follows __wrapped__ (inspect.signature, getsource,
+unwrap, functools.wraps) finds the original.
+"""
+import ctypes
+import struct
+import time
+import types
+from _thread import allocate_lock, get_ident
+
+from .twin_serving import Fetching, Serving, entering, leaving, multiple  # noqa: F401
+
+now = time.monotonic_ns
+cpu = time.thread_time_ns
+
+PAD = 0
+_RECORD = struct.Struct("<IHHQII")  # layouts.RECORD_FIELDS
+_PAD = struct.Struct("<IHH")
+_CODES = frozenset("BHIQhiq")
+_FIELDS = 31  # at most, of a record
+_INTEGERS = 4096  # at most, of a list in a record
+_INT = {int}
+
+# What of these is read by getattr is no code of the program's.
+_PLAIN = (types.FunctionType, types.BuiltinFunctionType)
+# __annotate__ since 3.14: to ask for __annotations__ would evaluate them.
+_COPIED = ("__module__", "__name__", "__qualname__", "__doc__", "__annotate__" if hasattr(types.FunctionType, "__annotate__")
+           else "__annotations__")
+
+
+def Around(original, before, after, failed, theirs):
+    """A wrapper of original.
+
+    token = before(args, kwargs) is called ahead of it, kwargs None if there are none; then after(token, result, args, kwargs), or
+    failed(token, raised, args, kwargs) if it has raised. Each may be None. Of an Exception that they raise theirs(e) says whether
+    it must reach the program; another is gone, and the original is called and its result or exception goes on nevertheless,
+    without another callback if it was before's. What is no Exception always reaches the program.
+    """
+    goes_on = _goes_on  # all in the closure: this module's globals are None as the interpreter ends
+
+    def wrapper(*args, **kwargs):
+        token, tell = None, True
+        if before is not None:
+            try:
+                token = before(args, kwargs or None)
+            except Exception as e:
+                reason = goes_on(theirs, e)
+                if reason is e:
+                    raise
+                if reason is not None:
+                    raise reason
+                tell = False
+        if not tell or failed is None:
+            result = original(*args, **kwargs)
+        else:
+            try:
+                result = original(*args, **kwargs)
+            except BaseException as raised:
+                try:
+                    failed(token, raised, args, kwargs or None)
+                except Exception as e:
+                    reason = goes_on(theirs, e)
+                    if reason is e:
+                        raise
+                    if reason is not None:
+                        raise reason
+                raise
+        if tell and after is not None:
+            try:
+                after(token, result, args, kwargs or None)
+            except Exception as e:
+                reason = goes_on(theirs, e)
+                if reason is e:
+                    raise
+                if reason is not None:
+                    raise reason
+        return result
+
+    global _code
+    _code = wrapper.__code__
+    if type(original) in _PLAIN:
+        for name in _COPIED:
+            try:
+                setattr(wrapper, name, getattr(original, name))
+            except AttributeError:
+                pass
+    if type(original) is types.FunctionType:
+        wrapper.__dict__.update(original.__dict__)
+    wrapper.__wrapped__ = original
+    return wrapper
+
+
+_code = None  # of all wrappers
+
+
+def _goes_on(theirs, e):
+    """Of an exception of a callback: what must reach the program, itself or what theirs() has raised meanwhile; or None."""
+    if theirs is None:
+        return None
+    try:
+        return e if theirs(e) else None
+    except Exception as other:
+        try:
+            return other if theirs(other) else None
+        except Exception:
+            return None
+
+
+def original_of(f):
+    """What an Around wraps; None for anything else. Not by __wrapped__, which functools.wraps copies."""
+    if type(f) is not types.FunctionType or f.__code__ is not _code:
+        return None
+    return f.__closure__[_code.co_freevars.index("original")].cell_contents
+
+
+class Sink:
+    """The writer's end of a ring: head_word and tail_word are indices of u64 words in front of it, `after` is where it begins."""
+
+    def __init__(self, buffer, capacity, after, head_word, tail_word):
+        for number in (capacity, after, head_word, tail_word):
+            struct.pack("<I", number)
+        self._lock = allocate_lock()
+        self.head = self.tail = self.number = 0
+        self.capacity, self._head_word, self._tail_word = capacity, head_word, tail_word
+        whole = memoryview(buffer)
+        if whole.readonly:
+            raise BufferError("not writable")
+        whole = whole.cast("B")
+        if not capacity or capacity % 8 or after % 8 or len(whole) < after + capacity or max(head_word, tail_word) >= after // 8:
+            raise ValueError("not the shape of a ring")
+        # Items of a cast memoryview are stored whole, which struct's little-endian formats do byte by byte.
+        self._words, self._ring = whole[:after].cast("Q"), whole[after:after + capacity]
+
+    def put(self, kind, payload, t=0):
+        """Appends a record; t 0: now. False if there is no room."""
+        payload = payload if type(payload) is bytes else bytes(memoryview(payload))
+        return self._write(_RECORD, len(payload), kind, t, (), payload)
+
+    def close(self):
+        """Lets go of the buffer; nothing can be put any more."""
+        self._words = self._ring = None
+
+    def _write(self, packed, n, kind, t, values, tail):
+        """n: bytes of values and tail; packed: the Struct of a record's head and the values."""
+        # The lock is taken only when a signal handler or another thread of the program is inside: do not wait long.
+        if not self._lock.acquire(False) and not self._lock.acquire(True, 0.01):
+            return False
+        try:
+            ring, need = self._ring, _RECORD.size + n
+            pad = -need & 7
+            if ring is None or need + pad > self.capacity:
+                packed.pack(0, kind, 0, t, 0, 0, *values)  # what is no value of these is no value without a ring
+                return False
+            at = self.head % self.capacity
+            skip = self.capacity - at if at + need + pad > self.capacity else 0
+            end, tail_at = self.head + skip + need + pad, self.tail
+            if not end - self.capacity <= tail_at <= self.head:
+                tail_at = self._words[self._tail_word]
+                if not end - self.capacity <= tail_at <= self.head:  # one in front of the head is no recorder's
+                    packed.pack(0, kind, 0, t, 0, 0, *values)
+                    self.tail = tail_at
+                    return False
+            to = 0 if skip else at
+            if skip:
+                _PAD.pack_into(ring, at, skip, PAD, 0)
+            # Before anything is counted: it may raise, and what is in the ring does not exist yet.
+            packed.pack_into(ring, to, need + pad, kind, pad, t or now(), get_ident() & 0xFFFFFFFF, self.number & 0xFFFFFFFF, *values)
+            if tail:
+                ring[to + need - len(tail):to + need] = tail
+            self.number += 1
+            self.head, self.tail = end, tail_at
+            self._words[self._head_word] = end  # last: only now it exists
+            return True
+        finally:
+            self._lock.release()
+
+
+def Record(sink, kind, form):
+    """A function that packs values by a format ("I i Q q H h B", little endian, no gaps), with a tail of bytes if one more is
+    given, and puts them as a record: record(t, *values) or record(t, *values, tail) -> whether there was room."""
+    packed, n, size, write = _format(sink, kind, form)
+
+    def record(t, *values):
+        if len(values) == n:
+            return write(packed, size, kind, t, values, b"")
+        if len(values) != n + 1:
+            raise struct.error("another number of values than the format has")
+        tail = values[-1]
+        if type(tail) is not bytes:
+            tail = bytes(memoryview(tail))
+        return write(packed, size + len(tail), kind, t, values[:-1], tail)
+    return record
+
+
+def Integers(sink, kind, form):
+    """The same with one or two lists or tuples of integers behind the values, each as an i64: record(t, *values, integers) or
+    record(t, *values, integers, more). None, and nothing is put, if they are anything else, too long or too large."""
+    packed, n, size, write = _format(sink, kind, form)
+
+    def record(t, *values):
+        lists, values = values[n:], values[:n]
+        if len(values) != n or not 1 <= len(lists) <= 2:
+            raise struct.error("another number of values than the format has")
+        for each in lists:
+            if (type(each) is not list and type(each) is not tuple) or len(each) > _INTEGERS:
+                return None
+        each = lists[0] if len(lists) == 1 else list(lists[0]) + list(lists[1])
+        packed.pack(0, kind, 0, t, 0, 0, *values)
+        if not _INT.issuperset(map(type, each)):
+            return None
+        try:
+            tail = struct.pack("<%dq" % len(each), *each)
+        except struct.error:
+            return None
+        return write(packed, size + len(tail), kind, t, values, tail)
+    return record
+
+
+def _format(sink, kind, form):
+    """(Struct of a record's head and the values, how many, their bytes, where they go)"""
+    if type(sink) is not Sink:
+        raise TypeError("wanted: a Sink, a kind, a format")
+    codes = form.replace(" ", "")
+    if not _CODES.issuperset(codes) or len(codes) > _FIELDS:
+        raise struct.error("bad char in struct format")
+    struct.pack("<H", kind)
+    packed = struct.Struct(_RECORD.format + codes)
+    return packed, len(codes), packed.size - _RECORD.size, sink._write
+
+
+class Peeks:
+    """Regions of memory, up to two and 64 bytes each time, that are compared with what they were at the last look.
+
+    through: an address where `value` is for as long as the regions are where they are, the pointer of a wrapper, say. When there
+    is another, they are not read; they count as moved until they are set anew.
+    """
+
+    def __init__(self):
+        self._peeks = []
+
+    def add(self, *region):
+        """add(address1, n1, address2, n2, keep, through=0, value=0): its index"""
+        self._peeks.append(_Peek(*region))
+        return len(self._peeks) - 1
+
+    def set(self, index, *region):
+        peek = _Peek(*region)
+        self._at(index)
+        self._peeks[index] = peek
+
+    def moved(self, first=0, stop=None):
+        """None, or the indices of those whose bytes are others than at the last look."""
+        found = None
+        peeks = self._peeks
+        for i in range(max(first, 0), len(peeks) if stop is None else min(stop, len(peeks))):
+            p = peeks[i]
+            if p.through is not None:
+                if p.through[0] != p.value:
+                    found = (found or ()) + (i,)
+                    continue
+            if p.first != p.was_first or p.second != p.was_second:
+                p.look()
+                found = (found or ()) + (i,)
+        return found
+
+    def quiet(self):
+        """Whether nothing has moved."""
+        for p in self._peeks:
+            if (p.through is not None and p.through[0] != p.value) or p.first != p.was_first or p.second != p.was_second:
+                return False
+        return True
+
+    def last(self, index):
+        return bytes(self._at(index).last)
+
+    def _at(self, index):
+        if not 0 <= index < len(self._peeks):
+            raise IndexError("no such region")
+        return self._peeks[index]
+
+
+class _Peek:
+    __slots__ = ("first", "second", "was_first", "was_second", "last", "keep", "through", "value")
+
+    def __init__(self, address1, n1, address2, n2, keep, *through):
+        if len(through) not in (0, 2):
+            raise TypeError("wanted: address1, n1, address2, n2, keep, through=0, value=0")
+        if min(address1, n1, address2, n2, *through) < 0:
+            raise OverflowError("can't convert negative int to unsigned")
+        if n1 + n2 > 64:
+            raise ValueError("more than 64 bytes")
+        self.keep = keep  # the memory is its
+        self.first, self.second = _view(address1, n1), _view(address2, n2)
+        self.last = bytearray(n1 + n2)
+        last = memoryview(self.last)
+        self.was_first, self.was_second = last[:n1], last[n1:]
+        self.through, self.value = None, 0
+        if through and through[0]:
+            self.through, self.value = _view(through[0], 8).cast("Q"), through[1]
+        if self.through is None or self.through[0] == self.value:
+            self.look()
+
+    def look(self):
+        self.was_first[:], self.was_second[:] = self.first, self.second
+
+
+def _view(address, n):
+    return memoryview((ctypes.c_char * n).from_address(address) if n else b"").cast("B")
+
+
+class Places:
+    """Entries of dictionaries, and what they hold."""
+
+    def __init__(self):
+        self._places = []
+
+    def add(self, *place):
+        """add(dict, key, object): its index"""
+        self._places.append(_place(*place))
+        return len(self._places) - 1
+
+    def set(self, index, *place):
+        place = _place(*place)
+        if not 0 <= index < len(self._places):
+            raise IndexError("no such place")
+        self._places[index] = place
+
+    def changed(self):
+        """None, or the indices of those where another object is, until they are set anew; where none is there is None."""
+        found = None
+        for i, (d, key, o) in enumerate(self._places):
+            if d.get(key) is not o:
+                found = (found or ()) + (i,)
+        return found
+
+
+    def quiet(self):
+        """Whether nothing has changed."""
+        for d, key, o in self._places:
+            if d.get(key) is not o:
+                return False
+        return True
+
+
+def _place(d, key, o):
+    if type(d) is not dict or type(key) is not str:
+        raise TypeError("wanted: a dict, a str, what is there")
+    return d, key, o

@@ -1,0 +1,870 @@
+"""The native helper beside its twin: the same random programs give the same with both. Needs no torch; it may be run by itself with
+any Python from 3.8 on. DPTRACE_TEST_NATIVE names another build of the helper (tools/native-test makes one with AddressSanitizer)."""
+import collections.abc
+import copy
+import ctypes
+import functools
+import gc
+import inspect
+import os
+import pickle
+import random
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import types
+import typing
+import unittest
+import weakref
+
+PYTHON = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, PYTHON)
+from dptrace_hook.patch import load, twin  # noqa: E402
+from dptrace_hook.record import layouts  # noqa: E402
+
+BUILD = os.environ.get("DPTRACE_TEST_NATIVE")
+native = load.load(BUILD) if BUILD else load.native
+BOTH = {"native": native, "twin": twin} if native is not twin else {"twin": twin}
+NATIVE = unittest.skipIf(native is twin, "no native helper here: " + load.why)
+PROGRAMS = int(os.environ.get("DPTRACE_TEST_PROGRAMS", "3000"))
+
+
+def each(test):
+    """The test once with each of the two."""
+    @functools.wraps(test)
+    def both(self):
+        for name, module in BOTH.items():
+            with self.subTest(name):
+                test(self, module)
+    return both
+
+
+def described(e, seen=()):
+    """All that a program can see of an exception, but for frames of the twin's."""
+    if e is None or e in seen:
+        return e and "again"
+    frames, tb = [], e.__traceback__
+    while tb is not None:
+        if tb.tb_frame.f_code.co_filename != twin.__file__:
+            frames.append((tb.tb_frame.f_code.co_name, tb.tb_lineno))
+        tb = tb.tb_next
+    seen += (e,)
+    return type(e).__name__, repr(e.args), frames, e.__suppress_context__, described(e.__cause__, seen), described(e.__context__, seen)
+
+
+class Programs:
+    """What is done with wrappers, as a seed says."""
+
+    def __init__(self, module, seed):
+        self.module, self.random, self.events, self.level = module, random.Random(seed), [], 0
+
+    def callback(self, name):
+        does = self.random.choice(["nothing", "ok", "ok", "ok", "raises", "interrupts", "raises from"])
+        if does == "nothing":
+            return None
+
+        def called(*args):
+            handled = sys.exc_info()[1]
+            self.events.append((name, [repr(a) for a in args], type(handled).__name__))
+            if does == "raises":
+                raise LookupError(name)
+            if does == "raises from":
+                try:
+                    raise OSError(name)
+                except OSError as e:
+                    raise LookupError(name) from e
+            if does == "interrupts":
+                raise KeyboardInterrupt(name)
+            return name
+        return called
+
+    def judge(self, name):
+        does = self.random.choice(["nothing", "no", "no", "yes", "raises", "raises once", "interrupts", "strange"])
+        if does == "nothing":
+            return None
+        state = []
+
+        def theirs(e):
+            self.events.append((name, described(e), type(sys.exc_info()[1]).__name__))
+            state.append(e)
+            if does == "raises" or (does == "raises once" and len(state) == 1):
+                raise RuntimeError(name)
+            if does == "interrupts":
+                raise KeyboardInterrupt(name)
+            return Strange() if does == "strange" else does in ("yes", "raises once")
+        return theirs
+
+    def original(self):
+        does = self.random.choice(["returns", "returns", "raises", "raises from", "stops", "interrupts", "in a handler", "a builtin"])
+
+        def function(*args, **kwargs):
+            self.events.append(("original", repr(args), sorted(kwargs)))
+            if does == "raises":
+                raise ValueError(args)
+            if does == "raises from":
+                raise ValueError(args) from KeyError("k")
+            if does == "stops":
+                raise StopIteration(3)
+            if does == "interrupts":
+                raise KeyboardInterrupt
+            if does == "in a handler":
+                try:
+                    raise OSError("first")
+                except OSError:
+                    raise ValueError("second")
+            return args, kwargs
+        return int if does == "a builtin" else function
+
+    def wrapped(self):
+        function = self.original()
+        for i in range(self.random.randint(1, 3)):
+            function = self.module.Around(function, self.callback("before %d" % i), self.callback("after %d" % i),
+                                          self.callback("failed %d" % i), self.judge("theirs %d" % i))
+        return function
+
+    def call(self):
+        function = self.wrapped()
+        args = [self.random.choice([1, "x", None, (2,)]) for _ in range(self.random.randint(0, 2))]
+        kwargs = {k: self.random.random() for k in self.random.sample(["a", "b"], self.random.randint(0, 2))}
+        how = self.random.choice(["plain", "star", "empty", "method", "bound"])
+        if how == "plain":
+            return function(7)
+        if how == "star":
+            return function(*args, **kwargs)
+        if how == "empty":
+            return function(*args, **{})
+        cls = type("Cls", (), {"f": function, "__repr__": lambda self: "<instance>"})
+        if how == "bound" and isinstance(function, (types.FunctionType, BOTH.get("native", twin).Around if native is not twin else ())):
+            bound = cls().f
+            return bound(*args, **kwargs)
+        return cls().f(*args, **kwargs)
+
+    def run(self):
+        """All that can be seen of it."""
+        outer = self.random.random() < 0.3
+        try:
+            if outer:
+                try:
+                    raise IndexError("outer")
+                except IndexError:
+                    result = repr(self.call())
+            else:
+                result = repr(self.call())
+            end = ("returned", result)
+        except BaseException as e:
+            end = ("raised", described(e))
+        return self.events, end
+
+
+class Strange:
+    def __bool__(self):
+        raise RuntimeError("no truth")
+
+
+class Differential(unittest.TestCase):
+    maxDiff = None
+
+    @NATIVE
+    def test_wrappers(self):
+        ends = collections.Counter()
+        for seed in range(PROGRAMS):
+            results = [Programs(module, seed).run() for module in BOTH.values()]
+            self.assertEqual(results[0], results[1], "seed %d" % seed)
+            ends[results[0][1][0]] += 1
+        self.assertGreater(min(ends.values()), PROGRAMS // 10, ends)
+
+    @NATIVE
+    def test_records(self):
+        put = refused = 0
+        for seed in range(PROGRAMS // 10):
+            r = random.Random(seed)
+            capacity = r.choice([64, 256, 512, 4096])
+            before = os.urandom(128 + capacity)
+            rings = [bytearray(before), bytearray(before)]
+            for ring in rings:
+                ring[8:24] = bytes(16)
+            sinks = [module.Sink(ring, capacity, 128, 1, 2) for module, ring in zip(BOTH.values(), rings)]
+            formats = ["".join(r.choice("BHIQhiq") for _ in range(r.randint(0, 12))) for _ in range(3)]
+            records = [[module.Record(sink, kind + 1, form) for kind, form in enumerate(formats)] for module, sink in zip(BOTH.values(), sinks)]
+            lists = [[module.Integers(sink, 9, form) for form in formats] for module, sink in zip(BOTH.values(), sinks)]
+            for step in range(100):
+                kind = r.randrange(3)
+                t, values = r.randrange(1, 1 << 64), [value(code, r) for code in formats[kind]]
+                if r.random() < 0.05 and values:
+                    values[r.randrange(len(values))] = r.choice([1 << 64, -1 << 63, -(1 << 63) - 1, -1, 1 << 63, 1.5, None, "1", True, Index(3)])
+                if r.random() < 0.02:
+                    values = values[:-1] if values else values + [1, b""]
+                payload = r.choice([bytes, bytearray, memoryview])(os.urandom(r.choice([0, 1, 7, 8, 40, r.randrange(200), 5000])))
+                if r.random() < 0.5:
+                    values.append(payload)
+                does, snapshot = r.random(), bytes(rings[0])
+                if does < 0.2:
+                    seen = [outcome(sink.put, kind, payload, t) for sink in sinks]
+                elif does < 0.4:
+                    values = values[:len(formats[kind])] + [integers(r) for _ in range(r.choice([0, 1, 1, 1, 1, 1, 2, 2, 2, 3]))]
+                    seen = [outcome(made[kind], t, *values) for made in lists]
+                elif does < 0.9:
+                    seen = [outcome(made[kind], t, *values) for made in records]
+                else:  # the recorder has come so far
+                    tail = r.choice([sinks[0].head, r.randint(0, sinks[0].head), r.randrange(1 << 64)] if r.random() < 0.1 else [sinks[0].head])
+                    for ring in rings:
+                        struct.pack_into("<Q", ring, 16, tail)
+                    seen = [0, 0]
+                self.assertEqual(seen[0], seen[1], (seed, step))
+                states = [(s.head, s.tail, s.number, s.capacity) for s in sinks]
+                self.assertEqual(states[0], states[1], (seed, step))
+                if seen[0] not in (0, ("gave", True)):  # what is no record yet may have been begun
+                    last = sinks[0].head
+                    first = max(min(max(sinks[0].tail, struct.unpack_from("<Q", snapshot, 16)[0]), last), last - capacity)
+                    for ring in rings:
+                        self.assertEqual(ring[:128], snapshot[:128])
+                        for at in range(first, last):
+                            self.assertEqual(ring[128 + at % capacity], snapshot[128 + at % capacity])
+                    rings[1][:] = rings[0]
+                self.assertEqual(rings[0], rings[1], (seed, step))
+                put, refused = put + (seen[0] == ("gave", True)), refused + (seen[0] == ("gave", False))
+        self.assertGreater(min(put, refused), PROGRAMS // 10)
+
+    @NATIVE
+    def test_looks_at_memory(self):
+        found = 0
+        for seed in range(PROGRAMS // 10):
+            r = random.Random(seed)
+            memory = (ctypes.c_ubyte * 512)(*r.choices(range(256), k=512))
+            start = ctypes.addressof(memory)
+            looks = [module.Peeks() for module in BOTH.values()]
+            n = 0
+
+            def region():
+                n1, n2 = r.randint(0, 32), r.randint(0, 34)
+                known = [start + r.randrange(400) if n1 else 0, n1, start + r.randrange(400) if n2 else 0, n2, memory]
+                if r.random() < 0.3:
+                    at = 8 * r.randrange(60)
+                    pointer = int.from_bytes(bytes(memory[at:at + 8]), "little")
+                    known += [start + at, pointer if r.random() < 0.9 else 5]
+                return known
+            for step in range(60):
+                does = r.random()
+                if does < 0.1 or not n:
+                    given = region()
+                    seen = [outcome(p.add, *given) for p in looks]
+                    n += seen[0][0] == "gave"
+                elif does < 0.2:
+                    given = [r.randrange(n + 1)] + region()
+                    seen = [outcome(p.set, *given) for p in looks]
+                elif does < 0.3:
+                    seen = [outcome(p.last, step % (n + 1)) for p in looks]
+                elif does < 0.6:
+                    for _ in range(r.randint(0, 3)):
+                        memory[r.randrange(512)] ^= r.randrange(256)
+                    seen = [0, 0]
+                else:
+                    some = r.choice([(), (), (r.randint(-1, n),), (r.randint(0, n), r.randint(-2, n + 2))])
+                    seen = [outcome(p.moved, *some) for p in looks]
+                    found += seen[0] != ("gave", None)
+                self.assertEqual(seen[0], seen[1], (seed, step))
+        self.assertGreater(found, PROGRAMS // 10)
+
+
+    @NATIVE
+    def test_places(self):
+        found = 0
+        for seed in range(PROGRAMS // 10):
+            r = random.Random(seed)
+            dicts, objects, n = [{} for _ in range(3)], [object() for _ in range(4)] + [None], 0
+            places = [module.Places() for module in BOTH.values()]
+            for step in range(50):
+                does = r.random()
+                place = [r.choice(dicts + [type("D", (dict,), {})()] * (does < 0.01)), r.choice(["a", "b", "c"]), r.choice(objects)]
+                if does < 0.15:
+                    seen = [outcome(p.add, *place) for p in places]
+                    n += seen[0][0] == "gave"
+                elif does < 0.3:
+                    index = r.randint(-1, n)
+                    seen = [outcome(p.set, index, *place) for p in places]
+                elif does < 0.5:
+                    place[0][place[1]] = place[2]
+                    seen = [0, 0]
+                elif does < 0.6:
+                    place[0].pop(place[1], None)
+                    seen = [0, 0]
+                else:
+                    seen = [outcome(p.changed) for p in places]
+                    found += seen[0][1] is not None
+                self.assertEqual(seen[0], seen[1], (seed, step))
+        self.assertGreater(found, PROGRAMS // 10)
+
+
+class Index:
+    def __init__(self, number):
+        self.number = number
+
+    def __index__(self):
+        return self.number
+
+
+def integers(r):
+    each = [r.randrange(-1 << 63, 1 << 63) for _ in range(r.choice([0, 1, 5, 40]))]
+    if each and r.random() < 0.1:
+        each[r.randrange(len(each))] = r.choice([1 << 63, -(1 << 63) - 1, True, None, 1.0, Index(2), "1"])
+    return r.choice([list, list, list, tuple, tuple, set])(each) if r.random() < 0.97 else [7] * r.choice([4096, 4097])
+
+
+def value(code, r):
+    bits = 8 * struct.calcsize("<" + code)
+    low, high = (0, 1 << bits) if code.isupper() else (-1 << bits - 1, 1 << bits - 1)
+    return r.choice([low, high - 1, r.randrange(low, high)])
+
+
+def outcome(function, *args):
+    try:
+        return "gave", function(*args)
+    except Exception as e:
+        return "raised", type(e)
+
+
+def sample(a: int, b=(1, 2), *, c: "int" = 3) -> str:
+    """What it says."""
+    return a, b, c
+
+
+class Holder:
+    def method(self, a, *, b=2):
+        """A method's."""
+        return self, a, b
+
+
+def plain(module, original):
+    return module.Around(original, None, None, None, None)
+
+
+class Manners(unittest.TestCase):
+    """A wrapper passes for what it wraps."""
+
+    @each
+    def test_introspection(self, module):
+        wrapped = plain(module, sample)
+        self.assertEqual(inspect.signature(wrapped), inspect.signature(sample))
+        for name in ("__name__", "__qualname__", "__module__", "__doc__", "__annotations__"):
+            self.assertIs(getattr(wrapped, name), getattr(sample, name), name)
+        self.assertEqual(typing.get_type_hints(wrapped), {"a": int, "c": int, "return": str})
+        self.assertEqual(inspect.getsource(wrapped), inspect.getsource(sample))
+        self.assertTrue(inspect.isfunction(wrapped) and inspect.isroutine(wrapped) and callable(wrapped))
+        self.assertIsInstance(wrapped, collections.abc.Callable)
+        self.assertIsInstance(wrapped, types.FunctionType)
+        self.assertEqual(inspect.getdoc(wrapped), "What it says.")
+
+        @functools.wraps(wrapped)
+        def outer(*args, **kwargs):
+            return wrapped(*args, **kwargs)
+        self.assertEqual(inspect.signature(outer), inspect.signature(sample))
+        self.assertIs(module.original_of(wrapped), sample)
+        self.assertIsNone(module.original_of(sample))
+        self.assertIsNone(module.original_of(outer))
+        self.assertIsNone(module.original_of(3))
+
+    @NATIVE
+    def test_nothing_is_different_natively(self):
+        wrapped = plain(native, sample)
+        for name in ("__code__", "__defaults__", "__kwdefaults__", "__dict__", "__closure__", "__globals__"):
+            self.assertIs(getattr(wrapped, name), getattr(sample, name), name)
+        self.assertEqual(inspect.getfullargspec(wrapped), inspect.getfullargspec(sample))
+        self.assertEqual(inspect.getsourcefile(wrapped), inspect.getsourcefile(sample))
+        self.assertIs(inspect.unwrap(wrapped), wrapped)
+        self.assertFalse(hasattr(wrapped, "__wrapped__"))
+        self.assertEqual((repr(wrapped), str(wrapped), dir(wrapped), wrapped.__class__), (repr(sample), str(sample), dir(sample), type(sample)))
+        self.assertEqual(vars(wrapped), vars(sample))
+        wrapped.mark = 1
+        self.assertEqual(sample.mark, 1)
+        del wrapped.mark
+        self.assertFalse(hasattr(sample, "mark"))
+        with self.assertRaises(AttributeError):
+            wrapped.mark
+
+    @each
+    def test_methods(self, module):
+        class Own(Holder):
+            method = plain(module, Holder.method)
+        own = Own()
+        self.assertEqual(own.method(1, b=3), (own, 1, 3))
+        self.assertEqual(Own.method(own, 1), (own, 1, 2))
+        bound = own.method
+        self.assertIs(type(bound), types.MethodType)
+        self.assertEqual((bound(4), bound.__self__, bound.__name__), ((own, 4, 2), own, "method"))
+        self.assertEqual(inspect.signature(bound), inspect.signature(Holder().method))
+        self.assertEqual(inspect.signature(Own.method), inspect.signature(Holder.method))
+        self.assertEqual(bound, own.method)
+        self.assertIs(Own.method, Own.__dict__["method"])
+
+    @each
+    def test_init(self, module):
+        class Own:
+            def __init__(self, a, b=2):
+                self.a = a
+        before = inspect.signature(Own), inspect.getfullargspec(Own.__init__)
+        Own.__init__ = plain(module, Own.__init__)
+        self.assertEqual(Own(5).a, 5)
+        self.assertEqual(inspect.signature(Own), before[0])
+        if module is native:
+            self.assertEqual(inspect.getfullargspec(Own.__init__), before[1])
+        with self.assertRaisesRegex(TypeError, "missing 1 required positional argument: 'a'"):
+            Own()
+
+    @each
+    def test_pickle_and_copy(self, module):
+        original = sample
+        try:
+            globals()["sample"] = wrapped = plain(module, original)
+            for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+                self.assertIs(pickle.loads(pickle.dumps(wrapped, protocol)), wrapped)
+                self.assertIs(pickle.loads(pickle._dumps(wrapped, protocol)), wrapped)
+            self.assertIs(copy.copy(wrapped), wrapped)
+            self.assertIs(copy.deepcopy([wrapped])[0], wrapped)
+        finally:
+            globals()["sample"] = original
+        with self.assertRaises(pickle.PicklingError):  # it is no longer there
+            pickle.dumps(wrapped)
+        if module is not twin:  # what is no function goes as it would without us
+            self.assertEqual(pickle.loads(pickle.dumps(plain(module, functools.partial(divmod, 7))))(2), (3, 1))
+        holder = Holder
+        original = Holder.method
+        try:
+            Holder.method = plain(module, original)
+            bound = pickle.loads(pickle.dumps(Holder().method))
+            self.assertIs(bound.__func__, holder.method)
+        finally:
+            Holder.method = original
+
+    @each
+    def test_identity(self, module):
+        one, other = plain(module, sample), plain(module, sample)
+        self.assertTrue(one == one and one != other)
+        self.assertEqual({one: 1, other: 2}[one], 1)
+        self.assertEqual(hash(one), hash(one))
+
+    @each
+    def test_what_is_asked_of_a_users_object(self, module):
+        """Nothing, as it is wrapped and called."""
+        class Delegating:
+            def __getattribute__(self, name):
+                raise RuntimeError(name)
+
+            def __call__(self, x):
+                return x + 1
+        called = plain(module, Delegating())
+        self.assertEqual(called(3), 4)
+
+    @each
+    def test_memory(self, module):
+        def local():
+            pass
+        wrapped = plain(module, local)
+        there = weakref.ref(wrapped)
+        del wrapped
+        self.assertIsNone(there())
+        wrapped = plain(module, local)
+        there = weakref.ref(wrapped)
+        local.loop = wrapped
+        del wrapped, local
+        gc.collect()
+        self.assertIsNone(there())
+
+        class Own:
+            pass
+        own = Own()
+        own.map = memoryview(bytearray(128 + 64))  # collected before what is made of it (gh-77894)
+        own.sink = module.Sink(own.map, 64, 128, 1, 2)
+        own.record = module.Record(own.sink, 1, "I")
+        own.peeks = module.Peeks()
+        own.peeks.add(0, 0, 0, 0, own)
+        own.places = module.Places()
+        own.places.add({"a": own}, "a", own)
+        own.integers = module.Integers(own.sink, 1, "I")
+        own.around = module.Around(own.record, own, None, None, own)
+        there = weakref.ref(own)
+        del own
+        gc.collect()
+        self.assertIsNone(there())
+
+    @each
+    def test_tracebacks(self, module):
+        """Nothing of ours changes what was raised: identity, traceback, context, cause."""
+        kept = []
+
+        def raises(depth):
+            if depth:
+                return raises(depth - 1)
+            try:
+                {}["k"]
+            except KeyError:
+                e = ValueError("v")
+                kept.append(e)
+                raise e
+
+        def lines(function):
+            try:
+                function(3)
+            except ValueError as e:
+                self.assertIs(e, kept[-1])
+                return described(e)
+        wrapped = module.Around(raises, lambda *a: 1, None, lambda token, raised, args, kwargs: self.assertIs(raised, kept[-1]), None)
+        self.assertEqual(lines(raises), lines(wrapped))
+        if module is native:
+            try:
+                wrapped(0)
+            except ValueError as e:
+                self.assertIs(e.__traceback__.tb_next.tb_frame.f_code, raises.__code__)
+
+    @each
+    def test_warnings_level(self, module):
+        if module is twin:
+            return
+        import warnings
+
+        def warns():
+            warnings.warn("w", stacklevel=2)
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            plain(module, warns)()
+        self.assertEqual(seen[0].filename, __file__)
+
+    @NATIVE
+    def test_recursion(self):
+        """As many levels as without us."""
+        state = {}
+
+        def down(n):
+            state["n"] = n
+            state["f"](n + 1)
+
+        def through_c(n):
+            state["n"] = n
+            max([n], key=lambda n: state["f"](n + 1))
+
+        def levels(function):
+            state["f"] = function
+            try:
+                function(0)
+            except RecursionError:
+                return state["n"]
+        for function in (down, through_c):
+            without = levels(function)
+            self.assertEqual(levels(plain(native, function)), without)
+            self.assertEqual(levels(native.Around(function, lambda *a: 1, lambda *a: 1, lambda *a: 1, None)), without)
+            self.assertEqual(levels(function), without, "what was given back was not taken")
+
+    @each
+    def test_threads(self, module):
+        done = []
+        wrapped = module.Around(lambda x: x, lambda a, k: a, lambda token, result, a, k: done.append(token == (result,)), None, None)
+        threads = [threading.Thread(target=lambda: [wrapped(i) for i in range(2000)]) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual((len(done), all(done)), (8000, True))
+
+    @each
+    def test_arguments(self, module):
+        for call in (lambda: module.Around(sample), lambda: module.Record(3, 1, "I"), lambda: module.Sink(bytearray(200)),
+                     lambda: module.Sink(3, 64, 128, 1, 2), lambda: module.Peeks(1)):
+            self.assertEqual(outcome(call), ("raised", TypeError))
+        for capacity, after, head, tail in ((0, 128, 1, 2), (60, 128, 1, 2), (64, 127, 1, 2), (80, 128, 1, 2), (64, 128, 16, 2), (64, 128, 1, 16)):
+            self.assertEqual(outcome(module.Sink, bytearray(128 + 64), capacity, after, head, tail), ("raised", ValueError))
+        self.assertEqual(outcome(module.Sink, bytes(128 + 64), 64, 128, 1, 2), ("raised", BufferError))
+        sink = module.Sink(bytearray(128 + 64), 64, 128, 1, 2)
+        for form in ("l", "5I", "B" * 32, "<I"):
+            self.assertEqual(outcome(module.Record, sink, 1, form), ("raised", struct.error))
+            self.assertEqual(outcome(module.Integers, sink, 1, form), ("raised", struct.error))
+        self.assertEqual(outcome(module.Record, sink, 1 << 16, "I"), ("raised", struct.error))
+        self.assertEqual(outcome(sink.put, 1, "text"), ("raised", TypeError))
+
+
+class Rings(unittest.TestCase):
+    @each
+    def test_layout(self, module):
+        """A record as PROTOCOL.md has it, and the clock and the thread in it."""
+        ring = bytearray(128 + 256)
+        sink = module.Sink(ring, 256, 128, 1, 2)
+        before = module.now()
+        self.assertTrue(sink.put(7, b"12345"))
+        head = dict(zip([name for name, _ in layouts.RECORD_FIELDS], layouts.packed(layouts.RECORD_FIELDS).unpack_from(ring, 128)))
+        self.assertTrue(before <= head.pop("t_ns") <= module.now())
+        self.assertEqual(head, {"length": 32, "type": 7, "pad": 3, "thread": threading.get_ident() & 0xFFFFFFFF, "number": 0})
+        self.assertEqual((ring[152:157], struct.unpack_from("<Q", ring, 8)[0], sink.head), (b"12345", 32, 32))
+        self.assertTrue(module.Record(sink, 9, "Hq")(5, 1, -2, b"x"))
+        self.assertEqual(struct.unpack_from("<IHHQIIHq1s", ring, 160), (40, 9, 5, 5, threading.get_ident() & 0xFFFFFFFF, 1, 1, -2, b"x"))
+
+    @each
+    def test_close(self, module):
+        import mmap
+        ring = mmap.mmap(-1, 4096)
+        sink = module.Sink(ring, 256, 128, 1, 2)
+        record = module.Record(sink, 1, "I")
+        sink.close()
+        self.assertEqual((sink.put(1, b""), record(1, 2)), (False, False))
+        ring.close()
+        sink.close()
+
+    @each
+    def test_clocks(self, module):
+        import time
+        for ours, python in ((module.now, time.monotonic_ns), (module.cpu, time.thread_time_ns)):
+            a, b, c = python(), ours(), python()
+            self.assertTrue(a <= b <= c, (a, b, c))
+
+
+class Loading(unittest.TestCase):
+    def python(self, program, **environ):
+        run = subprocess.run([sys.executable, "-c", "import sys; sys.path.insert(0, %r)\n" % PYTHON + program], stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, env=dict(os.environ, **environ))
+        self.assertEqual((run.returncode, run.stderr.decode()), (0, ""))
+        return run.stdout.decode().split("\n")[0]
+
+    PRINT = "from dptrace_hook.patch import load; print(load.native.__name__, load.why, '_dptrace_native' in sys.modules)"
+
+    @NATIVE
+    def test_native_is_taken_where_it_can_be(self):
+        self.assertEqual(self.python(self.PRINT, DPTRACE_NATIVE=""), "_dptrace_native  False")
+
+    def test_the_twin_on_request(self):
+        self.assertEqual(self.python(self.PRINT, DPTRACE_NATIVE="0"), "dptrace_hook.patch.twin DPTRACE_NATIVE=0 False")
+
+    @NATIVE
+    def test_a_file_that_cannot_be_loaded(self):
+        with tempfile.TemporaryDirectory() as folder:
+            to = os.path.join(folder, "dptrace_hook")
+            shutil.copytree(os.path.join(PYTHON, "dptrace_hook"), to)
+            with open(os.path.join(to, "native", os.uname().machine + ".abi3.so"), "r+b") as f:
+                f.truncate(100)
+            said = self.python("sys.path[0] = %r\n" % folder + self.PRINT)
+            self.assertRegex(said, "^dptrace_hook.patch.twin ImportError: .*abi3.so")
+            shutil.rmtree(os.path.join(to, "native"))
+            said = self.python("sys.path[0] = %r\n" % folder + self.PRINT)
+            self.assertRegex(said, "^dptrace_hook.patch.twin ImportError: .*abi3.so")
+
+    def test_other_machines(self):
+        said = self.python("import os\nos.uname = lambda u=os.uname(): type(u)(u[:4] + ('riscv64',))\n" + self.PRINT)
+        self.assertRegex(said, "^dptrace_hook.patch.twin ")
+
+    @NATIVE
+    def test_one_interpreter_only(self):
+        said = self.python("""
+try:
+    import _xxsubinterpreters as several
+except ImportError:
+    import _interpreters as several
+from dptrace_hook.patch import load
+assert load.why == ""
+try:
+    one = several.create("legacy") if sys.version_info >= (3, 13) else several.create(isolated=False)
+except TypeError:
+    one = several.create()
+several.run_string(one, "import sys; sys.path.insert(0, %r); from dptrace_hook.patch import load; print(load.native.__name__, load.why)" % sys.path[0])
+several.destroy(one)
+""")
+        self.assertEqual(said, "dptrace_hook.patch.twin ImportError: loaded before in this process")
+
+    def test_at_the_end_of_the_interpreter(self):
+        """The globals of the callbacks' module are None: the original is called, and nothing is said."""
+        for name in BOTH:
+            said = self.python("""
+import types
+from dptrace_hook.patch import load, twin
+M = twin if %r == "twin" else load.native
+other = types.ModuleType("other")
+exec('''
+def needed(*args): raise ValueError
+def before(args, kwargs): return needed.x
+def after(token, result, args, kwargs): return needed.x
+def failed(token, raised, args, kwargs): return needed.x
+def theirs(e): return needed.x
+def original(text, ok):
+    write(1, text)
+    return {}["none"] if not ok else 5
+''', other.__dict__)
+class Late:
+    def __init__(self):
+        self.write, self.KeyError = __import__("os").write, KeyError
+        other.original.__globals__["write"] = self.write
+        self.wrapped = [M.Around(other.original, other.before, other.after, other.failed, other.theirs),
+                        M.Around(other.original, None, other.after, other.failed, other.theirs)]
+        self.cleared = other.__dict__
+    def __del__(self):
+        for name in list(self.cleared):
+            if name != "write" and not name.startswith("__"):
+                self.cleared[name] = None
+        if type(self.wrapped[0]).__name__ == "function":
+            for name in list(self.wrapped[0].__globals__):
+                if name != "__builtins__":
+                    self.wrapped[0].__globals__[name] = None
+        for each in self.wrapped:
+            each(b"called ", True)
+            try:
+                each(b"raised ", False)
+            except self.KeyError:
+                self.write(1, b"as it should ")
+sys.late = Late()
+""" % name)
+            self.assertEqual(said, 2 * "called raised as it should ", name)
+
+    def test_the_files(self):
+        """They want no library and no version of a symbol, and the same of the interpreter on each machine."""
+        wanted = []
+        for machine in ("x86_64", "aarch64"):
+            with open(os.path.join(PYTHON, "dptrace_hook", "native", machine + ".abi3.so"), "rb") as f:
+                tags, undefined = elf(f.read())
+            self.assertFalse(tags & {1, 0x6FFFFFF0, 0x6FFFFFFE, 0x6FFFFFFC, 15, 29}, machine)
+            wanted.append(undefined)
+        self.assertEqual(wanted[0], wanted[1])
+        self.assertGreater(len(wanted[0]), 40)
+        if native is not twin:
+            here = ctypes.CDLL(None)
+            weak = {name for name, binding in wanted[0] if binding == 2}
+            self.assertEqual(weak, {"Py_EnterRecursiveCall", "Py_LeaveRecursiveCall"})
+            self.assertEqual([name for name, _ in wanted[0] if name not in weak and not hasattr(here, name)], [])
+
+
+def elf(data):
+    """(tags of the dynamic section, {(name, binding) of each undefined symbol})"""
+    sections, size, count = struct.unpack_from("<Q", data, 40)[0], *struct.unpack_from("<HH", data, 58)
+    found = [struct.unpack_from("<IIQQQQIIQQ", data, sections + i * size) for i in range(count)]
+    tags, undefined = set(), set()
+    for _, kind, _, _, at, length, link, _, _, _ in found:
+        if kind == 6:
+            tags |= {struct.unpack_from("<q", data, at + i)[0] for i in range(0, length, 16)}
+        if kind == 11:
+            for i in range(24, length, 24):
+                name, info, _, section = struct.unpack_from("<IBBH", data, at + i)
+                if section == 0:
+                    begin = found[link][4] + name
+                    undefined.add((data[begin:data.index(b"\0", begin)].decode(), info >> 4))
+    return tags, undefined
+
+
+@unittest.skipUnless(hasattr(sys, "gettotalrefcount") and native is not twin, "no interpreter that counts all references")
+class References(unittest.TestCase):
+    CALLS = int(os.environ.get("DPTRACE_TEST_CALLS", "100000"))
+
+    def everything(self):
+        """Calls that together go through every line of the helper's that is not an interpreter's failure."""
+        M = native
+        ring = bytearray(128 + 512)
+        sink = M.Sink(ring, 512, 128, 1, 2)
+        record = M.Record(sink, 3, "BHIQhiq")
+        memory = (ctypes.c_ubyte * 64)()
+        at = ctypes.addressof(memory)
+        peeks = M.Peeks()
+        peeks.add(at, 8, at + 8, 8, memory)
+        peeks.add(at, 8, at + 8, 8, memory, at + 16, 0)
+
+        integers, places, place = M.Integers(sink, 3, "I"), M.Places(), {}
+        places.add(place, "a", None)
+
+        class Own:
+            pass
+
+        def nothing(*args):
+            return None
+
+        def raises(*args, **kwargs):
+            raise ValueError(args)
+
+        def interrupts(*args):
+            raise KeyboardInterrupt
+
+        def tried(function, *args, **kwargs):
+            try:
+                function(*args, **kwargs)
+            except BaseException:
+                pass
+        callbacks = (None, nothing, raises, interrupts)
+        arounds = [M.Around(f, b, a, fa, t) for f in (sample, raises) for b in callbacks for a in callbacks for fa in callbacks[1:]
+                   for t in (None, nothing, lambda e: True, raises, interrupts)]
+
+        def step(i):
+            around = arounds[i % len(arounds)]
+            tried(around, i, c=i)
+            tried(around, *[i])
+            Own.method = around
+            tried(Own().method, i)
+            tried(Own().method.__func__, i)
+            tried(M.Around, sample, nothing, None, None, None)
+            tried(M.Around, sample)
+            tried(M.Around, sample, 1, 2, 3, 4, a=5)
+            tried(getattr, around, "__code__")
+            tried(getattr, around, "none")
+            tried(getattr, around, "__call__")
+            tried(setattr, around, "x", i)
+            tried(delattr, around, "x")
+            tried(repr, around)
+            tried(copy.copy, around)
+            tried(weakref.ref, around)
+            tried(M.original_of, around)
+            tried(M.original_of, i)
+            tried(M.now)
+            tried(M.cpu)
+            tried(sink.put, 1, b"abc", 7)
+            tried(sink.put, 1, bytearray(9))
+            tried(sink.put, 1, "abc")
+            tried(sink.put, -1, b"abc")
+            tried(sink.put)
+            tried(record, i, 1, 2, 3, 4, 5, 6, 7)
+            tried(record, i, 1, 2, 3, 4, 5, 6, 1 << 64, b"abc")
+            tried(record, i, 1, 2, 3, 4, 5, Index(6), 7, bytearray(3))
+            tried(record, i, 1, 2, 3, 4, 5, None, 7)
+            tried(record, i, 1, 2, 3, 4, 5, 6, 7, "abc")
+            tried(record, 1)
+            struct.pack_into("<Q", ring, 16, sink.head)
+            memory[i % 32] = i & 255
+            tried(peeks.moved)
+            tried(peeks.moved, 1, 2)
+            tried(peeks.moved, "x")
+            tried(peeks.last, 0)
+            tried(peeks.last, 9)
+            tried(peeks.set, 1, at, 8, at + 8, 8, memory, at + 16, memory[16])
+            tried(peeks.set, 9, at, 8, at + 8, 8, memory)
+            tried(peeks.set, 0, at, 80, at + 8, 8, memory)
+            tried(peeks.add, at, "x", at, 8, memory)
+            tried(integers, i, 1, [1, 2, i])
+            tried(integers, i, 1, (1, 2, i), [])
+            tried(integers, i, 1, [1, 2, 1 << 63])
+            tried(integers, i, 1, 2)
+            tried(integers, i)
+            tried(integers, i, -1, [1])
+            place["a"] = i if i & 1 else None
+            tried(places.changed)
+            tried(places.set, 0, place, "a", i if i & 1 else None)
+            tried(places.changed)
+            tried(places.set, 1, place, "a", i)
+            tried(places.set, 1, place, 3, i)
+            if i % 16 == 0:
+                tried(M.Places().add, place, "a", i)
+                other = M.Sink(bytearray(200), 64, 128, 1, 2)
+                tried(M.Record(other, 1, "I"), 1, 2)
+                other.close()
+                tried(M.Sink, bytearray(200), 64, 128, 1, 200)
+                tried(M.Sink, bytes(200), 64, 128, 1, 2)
+                tried(M.Record, other, 1, "z")
+                new = M.Peeks()
+                new.add(0, 0, 0, 0, new)
+        return step
+
+    def test_none_is_lost(self):
+        step = self.everything()
+        for i in range(2000):
+            step(i)
+        totals = []
+        for part in range(4):
+            for i in range(self.CALLS // 80):  # a step is about twenty calls
+                step(i)
+            gc.collect()
+            totals.append(sys.gettotalrefcount())
+        self.assertLess(max(totals) - min(totals), 100, totals)
+
+
+if __name__ == "__main__":
+    unittest.main()
