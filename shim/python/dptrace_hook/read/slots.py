@@ -10,6 +10,7 @@ import sys
 from ..patch.load import native
 from ..record import guard, layouts, ring
 from . import discover, heap, objects, opencv, quasi, rng, sample  # noqa: F401  two that register readers
+from .quiet import Quiet
 
 BEGIN, FOUND, BEFORE, AFTER, FORK, TASK, END = range(len(layouts.WHEN_VALUES))
 # Fetches after which the walk is done again: generators made late, in __getitem__ or by __iter__.
@@ -168,6 +169,10 @@ class Slots:
 
     def search(self, iterator, fetch):
         """Generators that were not there when the fetcher was made."""
+        with Quiet():
+            self.seek(iterator, fetch)
+
+    def seek(self, iterator, fetch):
         walk = discover.Walk()
         walk.roots(self.dataset, self.collate)
         if iterator is not None:

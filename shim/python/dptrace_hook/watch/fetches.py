@@ -8,6 +8,7 @@ from ..patch import wrapping
 from ..record import guard, ring
 from ..record.ring import cpu, mono
 from ..read import attributes, digests, heap, open_files, pagemap, slots
+from ..read.quiet import Quiet
 from . import failures
 
 MEASURED = 1  # of every eight fetches, the one in which our own time is taken
@@ -92,8 +93,9 @@ def attach(fetcher, dataset, collate):
     d["_dptrace"] = fetches
     if d.get("collate_fn") is collate:
         d["collate_fn"] = timed(fetches, collate)
-    fetches.slots.begin()
-    attributes.at_fetch(fetches, dataset, collate)
+    with Quiet():
+        fetches.slots.begin()
+        attributes.at_fetch(fetches, dataset, collate)
 
 
 def ended(worker):
