@@ -55,7 +55,10 @@ type reader struct {
 	buf     []byte
 	listed  time.Time // of the spool
 	ending  bool      // the target has ended
+	until   time.Time // then: how long the processes that live on are waited for
 	unseen  []*source // ended
+
+	searched int // bytes of source
 }
 
 func start(r *probe.Recording) (probe.Watch, error) {
@@ -77,12 +80,13 @@ func (d *reader) watch(ctx context.Context) error {
 		case <-time.After(pause):
 		}
 	}
-	d.ending = true
-	for end := time.Now().Add(grace); ; time.Sleep(minPause) {
+	d.ending, d.until = true, time.Now().Add(grace)
+	for {
 		d.look(time.Now())
-		if len(d.rings) == 0 || time.Now().After(end) {
+		if len(d.rings) == 0 || d.late() {
 			break
 		}
+		time.Sleep(minPause)
 	}
 	for _, s := range d.rings {
 		d.leave(s)
@@ -106,10 +110,17 @@ func (d *reader) look(now time.Time) (fill float64) {
 	d.list(now)
 	d.forget(now)
 	for _, s := range d.rings {
+		// Who lives on could write for ever; what the others have left has an end.
+		if d.late() && !s.ended() {
+			continue
+		}
 		fill = max(fill, d.tend(s, now))
 	}
 	return fill
 }
+
+// late reports whether those that live on have had their time.
+func (d *reader) late() bool { return d.ending && time.Now().After(d.until) }
 
 // list opens the rings that are new in the spool.
 func (d *reader) list(now time.Time) {
