@@ -50,8 +50,11 @@ type reader struct {
 	looked  time.Time
 	pause   time.Duration // between two looks
 	ending  bool          // the target has ended
+	until   time.Time     // then: how long the processes that live on are waited for
 	rung    bool          // a process may have
 	unseen  []*source     // ended
+
+	searched int // bytes of source
 }
 
 func start(r *probe.Recording) (probe.Watch, error) {
@@ -77,7 +80,9 @@ func (d *reader) watching() probe.Watch {
 
 // turn is a look, and when the next one is due.
 func (d *reader) turn(t probe.Turn) (next time.Time, err error) {
-	d.ending, d.rung = t.Ending, t.Rung
+	if d.rung = t.Rung; t.Ending && !d.ending {
+		d.ending, d.until = true, t.Now.Add(probe.Grace)
+	}
 	d.look(t.Now)
 	return t.Now.Add(d.pause), nil
 }
@@ -106,6 +111,10 @@ func (d *reader) look(now time.Time) {
 	d.looked = now
 	fastest, bells := 0.0, d.notices != nil
 	for _, s := range d.rings {
+		// Who lives on could write for ever; what the others have left has an end.
+		if d.late() && !s.ended() {
+			continue
+		}
 		bells = bells && s.bell > 0 && s.bell <= s.capacity/2
 		fastest = max(fastest, d.tend(s, now)/since.Seconds())
 	}
@@ -113,6 +122,9 @@ func (d *reader) look(now time.Time) {
 		d.pause = min(d.pause, unmadePause)
 	}
 }
+
+// late reports whether those that live on have had their time.
+func (d *reader) late() bool { return d.ending && time.Now().After(d.until) }
 
 // list opens the rings that are new in the spool.
 func (d *reader) list(now time.Time) {
