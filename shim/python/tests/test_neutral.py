@@ -1,5 +1,5 @@
 """What a program may do, and find, as if the hook were not there: each of these once broke under it, or showed it."""
-from harness import HookTest, versions
+from harness import PRELUDE, HookTest, versions
 
 
 class Descriptors(HookTest):
@@ -271,6 +271,7 @@ class Spied:
 
 class Asked(HookTest):
     """What belongs to the program is asked for nothing: objects, their classes, and the metaclasses of these."""
+    maxDiff = None
 
     def both(self, program, **options):
         out = self.run_both(program, **options)
@@ -278,7 +279,7 @@ class Asked(HookTest):
         return out
 
     def test_objects_of_a_loader(self):
-        self.both(SPIES + """
+        self.both("""
             from torch.utils.data import Sampler, BatchSampler
             class Data(Spied, Dataset):
                 def __init__(self):
@@ -320,11 +321,11 @@ class Asked(HookTest):
                     more = {"multiprocessing_context": "fork", "worker_init_fn": Init(), "persistent_workers": True} if workers else {}
                     fit(Loader(Data(), batch_sampler=Batches(Order(), 4, False), collate_fn=Collate(), num_workers=workers, **more))
                 told()
-            """)
+            """, prelude=PRELUDE + SPIES)
 
     def test_classes_of_what_a_loader_has(self):
         """Index, sample, batch, exception, optimizer and module, too."""
-        self.both(SPIES + """
+        self.both("""
             class Data(Dataset, metaclass=type("M", (Meta, type(Dataset)), {})):
                 limit = 3
                 def __init__(self):
@@ -353,7 +354,7 @@ class Asked(HookTest):
                     self.worker = worker
             class Thing(metaclass=Meta):
                 pass
-            class Failure(Exception, metaclass=type("E", (Meta,), {})):
+            class Failure(Exception, metaclass=type("E", (Meta,), {"__subclasscheck__": type.__subclasscheck__})):  # which except asks
                 pass
             class Order(torch.utils.data.Sampler, metaclass=type("S", (Meta, type(torch.utils.data.Sampler)), {})):
                 def __init__(self):
@@ -385,7 +386,7 @@ class Asked(HookTest):
                         except Failure as e:
                             print(type(e) is Failure, epoch)
                 told()
-            """)
+            """, prelude=PRELUDE + SPIES)
 
     def test_classes_that_raise_whatever_is_asked(self):
         """A registry whose __getattr__ looks into a dictionary; one that has no attribute at all; names that are no strings."""
@@ -518,9 +519,9 @@ class Asked(HookTest):
                 return torch.stack(list(samples))
             if __name__ == "__main__":
                 from torch.utils.data import Subset
-                for x in torch.randn(32, 3), torch.randn(32, 3).as_subclass(Counted), [torch.ones(3).as_subclass(Counted)] * 32:
+                for x in torch.randn(32, 3), torch.randn(32, 3).as_subclass(Counted), [torch.ones(3).as_subclass(Counted) for _ in range(32)]:
                     for order in None, torch.arange(32), range(32):
-                        for mode in Functions, Operations:
+                        for mode in (Functions, Operations) if type(x) is torch.Tensor else (Functions,):
                             data = Subset(Data(x), order) if order is not None else Data(x)
                             loader = DataLoader(data, batch_size=4, collate_fn=collate)
                             del calls[:]

@@ -175,7 +175,7 @@ class Walk:
             self.tell(path + at, None, f, at, value)
             self.add(value, path + at)
         if not objects.library(f.__module__):
-            self.globals_(f.__code__, f.__globals__)
+            self.globals_(f.__code__, objects.plain(f.__globals__))
 
     def globals_(self, code, namespace):
         """The globals that the code names, one module deep: EPOCH, settings.EPOCH, CONFIG, Config."""

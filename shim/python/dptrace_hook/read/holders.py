@@ -70,7 +70,7 @@ class Graph:
         if cls is contextvars.ContextVar:
             return "ContextVar %r" % obj.name
         if cls is types.GeneratorType:
-            module = None if obj.gi_frame is None else obj.gi_frame.f_globals.get("__name__")
+            module = None if obj.gi_frame is None else objects.plain(obj.gi_frame.f_globals).get("__name__")
             return _own(module, "%s.%s()" % (objects.main(module), obj.__qualname__))
         if issubclass(cls, insides.Cached):
             f = insides.function_of(obj)

@@ -86,7 +86,7 @@ def shared(cls, found):
     if known is None:
         if len(_names) >= MAX_DATASETS:
             _names.clear()
-        known = _names[id(cls)] = cls, [(objects.members(k)[n].__globals__, name) for k in objects.mro(cls) for n in _CODE
+        known = _names[id(cls)] = cls, [(objects.plain(objects.members(k)[n].__globals__), name) for k in objects.mro(cls) for n in _CODE
                                        if type(objects.members(k).get(n)) is types.FunctionType and not objects.library(objects.members(k).get("__module__"))
                                        for name in objects.members(k)[n].__code__.co_names]
     for k in objects.mro(cls):

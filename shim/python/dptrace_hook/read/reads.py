@@ -502,7 +502,7 @@ class Reads:
                 return NOTHING
             self.escape(args, more)
             return NOTHING if module.startswith(("torch.", "numpy.", "random", "math")) else UNKNOWN
-        return self.run_code(f.__code__, f.__globals__, f, args, more)
+        return self.run_code(f.__code__, objects.plain(f.__globals__), f, args, more)
 
     def run_code(self, code, namespace, outer, args, more):
         """outer: the function, or (a function inside of another) the variables around it."""

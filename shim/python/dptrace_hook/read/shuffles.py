@@ -35,7 +35,7 @@ def _spelled(cls):
         here = reads.spelled(f.__code__)
         names |= here
         for name in here:
-            todo += [_function(reads.in_class(cls, name)[1]), _function(f.__globals__.get(name))]
+            todo += [_function(reads.in_class(cls, name)[1]), _function(objects.plain(f.__globals__).get(name))]
     return names
 
 

@@ -36,7 +36,7 @@ def _of_library(frame):
     file = frame.f_code.co_filename
     if "/site-packages/" in file or "/dist-packages/" in file or file.startswith(_STDLIB) or file.startswith("<frozen"):
         return True
-    name = frame.f_globals.get("__name__")
+    name = objects.plain(frame.f_globals).get("__name__")
     if type(name) is not str:
         return False
     if name == "__main__":

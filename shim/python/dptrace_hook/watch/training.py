@@ -151,7 +151,7 @@ def _note_mode(cls):
 
 def _entering(args, kwargs):
     global off
-    if args[0].__dict__.get("mode", True):
+    if objects.attributes(args[0]).get("mode", True):
         off = True
 
 
