@@ -41,8 +41,13 @@ func writeAs[T any](t *testing.T, dir, table, version string, rows ...T) {
 	for i := range rows {
 		b.add(unsafe.Pointer(&rows[i]), uint64(i))
 	}
-	o := Options{create: createFile}
-	s, err := openSegment(part, segmentName(table, 0), o,
+	root, err := os.OpenRoot(part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	o := Options{create: func(name string) (file, error) { return createFile(root, filepath.Base(name)) }}
+	s, err := openSegment(root, part, segmentName(table, 0), o,
 		enc.schema(def, [][2]string{{"dptrace.table", table}, {"dptrace.schema_version", version}}), time0)
 	if err != nil {
 		t.Fatal(err)

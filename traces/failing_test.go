@@ -21,11 +21,11 @@ type diskFile struct {
 }
 
 func (d *disk) create(name string) (file, error) {
-	f, err := createFile(name)
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	return diskFile{f.(*os.File), d}, nil
+	return diskFile{f, d}, nil
 }
 
 func (f diskFile) Write(b []byte) (int, error) {

@@ -39,7 +39,7 @@ func FuzzReader(f *testing.F) {
 	f.Fuzz(func(t *testing.T, table uint8, schema, batch []byte, rows uint32, seq uint64) {
 		def := tables[int(table)%len(tables)]
 		o := Options{create: func(name string) (file, error) { return os.Create(name) }}
-		s, err := openSegment(part, segmentName(def.name, 0), o, schema, time0)
+		s, err := openSegment(nil, part, segmentName(def.name, 0), o, schema, time0)
 		if err != nil {
 			t.Fatal(err)
 		}

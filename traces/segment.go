@@ -28,8 +28,8 @@ type file interface {
 	Sync() error
 }
 
-func createFile(name string) (file, error) {
-	return os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+func createFile(root *os.Root, name string) (file, error) {
+	return root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 }
 
 // segment is one stream file and its index, while they are written.
@@ -45,7 +45,7 @@ type segment struct {
 
 // openSegment makes both files and writes the schema message. Where that
 // fails, nothing remains.
-func openSegment(dir, name string, o Options, schema []byte, now time.Time) (*segment, error) {
+func openSegment(root *os.Root, dir, name string, o Options, schema []byte, now time.Time) (*segment, error) {
 	s := &segment{path: filepath.Join(dir, name), opened: now, fsync: o.Fsync}
 	var err error
 	if s.data, err = o.create(s.path + segmentSuffix); err != nil {
@@ -55,18 +55,19 @@ func openSegment(dir, name string, o Options, schema []byte, now time.Time) (*se
 		err = s.write(schema, idxRecord{})
 	}
 	if err != nil {
-		s.abandon()
+		s.abandon(root)
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *segment) abandon() {
+func (s *segment) abandon(root *os.Root) {
+	name := filepath.Base(s.path)
 	s.data.Close()
-	os.Remove(s.path + segmentSuffix)
+	_ = root.Remove(name + segmentSuffix) // what stays is no whole segment
 	if s.idx != nil {
 		s.idx.Close()
-		os.Remove(s.path + idxSuffix)
+		_ = root.Remove(name + idxSuffix)
 	}
 }
 

@@ -36,7 +36,7 @@ type Options struct {
 	BootID string // of this host; "" reads it from /proc
 	Fsync  bool   // sync each batch to the disk: survives the loss of the node, not only of the process
 
-	create func(name string) (file, error) // createFile; tests inject failures
+	create func(name string) (file, error) // a file in the part's folder; tests inject failures
 	now    func() time.Time                // time.Now
 }
 
@@ -46,12 +46,14 @@ type Options struct {
 type Writer struct {
 	mu     sync.Mutex
 	dir    string
+	root   *os.Root // dir, whatever its name leads to by now
 	o      Options
 	enc    *encoder
 	tables map[reflect.Type]*tableWriter
-	order  []*tableWriter // as first used
-	spare  file           // reserveBytes of an unlinked file; nil where there was no room for it
-	err    error          // the last one of any table
+	order  []*tableWriter   // as first used
+	before map[string]place // of a part that goes on
+	spare  file             // reserveBytes of an unlinked file; nil where there was no room for it
+	err    error            // the last one of any table
 	bytes  int64
 	closed bool
 }
@@ -73,46 +75,71 @@ type tableWriter struct {
 // folder for this recorder's part; where part is taken, part-2, part-3 and so
 // on. It fails where that is not possible; nothing later does.
 func Create(dir, part string, o Options) (*Writer, error) {
-	if o.create == nil {
-		o.create = createFile
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("create trace: %w", err)
 	}
-	if o.now == nil {
-		o.now = time.Now
+	in, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("create trace: %w", err)
 	}
+	defer func() { _ = in.Close() }()
+	return CreateIn(in, part, o)
+}
+
+// CreateIn is Create in a folder that is open already: no file is made by a path that
+// another user could have changed meanwhile.
+func CreateIn(in *os.Root, part string, o Options) (*Writer, error) {
 	if o.BootID == "" {
 		b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // "" elsewhere: unknown
 		o.BootID = strings.TrimSpace(string(b))
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("create trace: %w", err)
-	}
-	path := filepath.Join(dir, part)
-	err := os.Mkdir(path, 0o700)
+	name := part
+	err := in.Mkdir(name, 0o700)
 	for n := 2; errors.Is(err, fs.ErrExist) && n <= 1000; n++ {
-		path = filepath.Join(dir, part+"-"+strconv.Itoa(n))
-		err = os.Mkdir(path, 0o700)
+		name = part + "-" + strconv.Itoa(n)
+		err = in.Mkdir(name, 0o700)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("create part of trace: %w", err)
+	}
+	root, err := in.OpenRoot(name)
+	if err != nil {
+		return nil, fmt.Errorf("create part of trace: %w", err)
+	}
+	w, err := newWriter(root, filepath.Join(in.Name(), name), o)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("create part of trace: %w", err), root.Close())
+	}
+	return w, nil
+}
+
+func newWriter(root *os.Root, path string, o Options) (*Writer, error) {
+	if o.now == nil {
+		o.now = time.Now
+	}
+	if o.create == nil {
+		o.create = func(name string) (file, error) { return createFile(root, filepath.Base(name)) }
 	}
 	enc, err := newEncoder()
 	if err != nil {
-		return nil, fmt.Errorf("create part of trace: %w", err)
+		return nil, err
 	}
-	return &Writer{dir: path, o: o, enc: enc, tables: map[reflect.Type]*tableWriter{}, spare: reserve(path, o)}, nil
+	w := &Writer{dir: path, root: root, o: o, enc: enc, tables: map[reflect.Type]*tableWriter{}}
+	w.spare = w.reserve()
+	return w, nil
 }
 
 // reserve takes reserveBytes of the disk with a file that has no name, so that
 // they are given back when the process ends in whatever way. What was lost on a
 // disk that is full to its last page could not be told without them.
-func reserve(dir string, o Options) file {
-	name := filepath.Join(dir, "reserve")
-	f, err := o.create(name)
+func (w *Writer) reserve() file {
+	const name = "reserve"
+	f, err := w.o.create(filepath.Join(w.dir, name))
 	if err != nil {
 		return nil
 	}
 	_, err = f.Write(make([]byte, reserveBytes))
-	if errors.Join(err, os.Remove(name)) != nil {
+	if errors.Join(err, w.root.Remove(name)) != nil {
 		f.Close()
 		return nil
 	}
@@ -180,7 +207,7 @@ func (w *Writer) add(typ reflect.Type) *tableWriter {
 	if def == nil {
 		panic(fmt.Sprintf("traces: append a row of type %v, which is no table", typ))
 	}
-	t := &tableWriter{buffered: newBuffered(def)}
+	t := w.begin(def)
 	w.tables[typ] = t
 	w.order = append(w.order, t)
 	return t
@@ -253,7 +280,7 @@ func (w *Writer) flush(t *tableWriter) {
 	}
 	if t.segment == nil {
 		schema := w.enc.schema(b.table, w.metadata(b.table))
-		s, err := openSegment(w.dir, segmentName(b.table.name, t.segments), w.o, schema, now)
+		s, err := openSegment(w.root, w.dir, segmentName(b.table.name, t.segments), w.o, schema, now)
 		if err != nil {
 			w.failed(t, err, now)
 			return
@@ -353,7 +380,7 @@ func (w *Writer) end(seal bool) error {
 		}
 	}
 	w.closed = true
-	return errors.Join(err, w.enc.zstd.Close())
+	return errors.Join(err, w.enc.zstd.Close(), w.root.Close())
 }
 
 func (w *Writer) appendSeal() {

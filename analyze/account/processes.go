@@ -12,6 +12,7 @@ type Processes struct {
 	Kinds      map[string]int // how many of each: target, python, worker, other
 	KernelOnly int            // that nobody but the kernel tier has seen: they lived too short for the others
 	Unhooked   []Unhooked     // in the order in which they were seen
+	Watched    int            // that used torch and were watched from inside
 }
 
 // Unhooked is a Python that was not watched from inside.
@@ -20,8 +21,13 @@ type Unhooked struct {
 	Cmdline string
 	Exe     string
 	Reason  string
-	Torch   bool // it is known to have loaded torch
+	Torch   bool   // it is known to have loaded torch
+	Fix     string // how to record it; "" not known
 }
+
+// Unwatched reports whether no Python that used torch was watched from inside,
+// although there was one that may have: then there is no verdict on anything.
+func (p Processes) Unwatched() bool { return p.Watched == 0 && len(p.Unhooked) > 0 }
 
 // processes counts those of a timeline. Whether the kernel alone knows one
 // follows from what the others would have written: the hook its presence,
@@ -39,7 +45,11 @@ func (l *ledger) processes(t *timeline.Timeline) Processes {
 			all.KernelOnly++
 		}
 		if p.Hook == "off" {
-			all.Unhooked = append(all.Unhooked, unhooked(p))
+			u := unhooked(p)
+			u.Fix = fix(u, t.Command)
+			all.Unhooked = append(all.Unhooked, u)
+		} else if p.Torch != "" {
+			all.Watched++
 		}
 	}
 	return all

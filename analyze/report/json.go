@@ -23,6 +23,7 @@ type document struct {
 	Schema   string            `json:"schema"`
 	Trace    string            `json:"trace"` // folders, joined by blanks
 	Run      run               `json:"run"`
+	Missing  []string          `json:"incomplete"` // what of the run was not seen, a line each; empty: all of it was
 	Loaders  []loader          `json:"loaders"`
 	Findings []finding.Finding `json:"findings"`
 	Checks   []finding.Check   `json:"checks"`
@@ -83,6 +84,7 @@ type unhooked struct {
 	Exe     string `json:"exe"`
 	Reason  string `json:"reason"`
 	Torch   bool   `json:"torch"` // it is known to have loaded torch
+	Fix     string `json:"fix"`   // how to record it: a command, or what to change; "": not known
 }
 
 // JSON writes the report for programs: one object, two blanks of indentation.
@@ -102,6 +104,7 @@ func JSON(w io.Writer, r *analyze.Result, _ Options) error {
 			Tier:        r.Tier.Name,
 			TierRefused: r.Tier.Refused,
 		},
+		Missing:  list(Incomplete(r)),
 		Loaders:  []loader{},
 		Findings: list(r.Findings),
 		Checks:   list(r.Checks),

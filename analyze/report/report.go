@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dptrace/dptrace/analyze"
+	"github.com/dptrace/dptrace/analyze/account"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
@@ -61,11 +62,40 @@ func Unused(r *analyze.Result) []string {
 // watched although it used torch, or cannot be read: then it was not all seen.
 // Tables of a newer dptrace are not counted: nothing else suffers.
 func Incomplete(r *analyze.Result) []string {
-	lines := append(cutOrDamaged(r), lost(r)...)
+	return slices.Concat(cutOrDamaged(r), lost(r), unwatched(r))
+}
+
+// unwatched says which Pythons used torch, or may have where nothing else did, and
+// were not watched from inside: one line for each reason.
+func unwatched(r *analyze.Result) (lines []string) {
+	count := map[string]int{}
+	first := map[string]account.Unhooked{}
+	var reasons []string
 	for _, u := range r.Processes.Unhooked {
-		if u.Torch {
-			lines = append(lines, fmt.Sprintf("pid %d used torch and was not watched from inside: %s", u.Pid, u.Reason))
+		if !u.Torch && !r.Processes.Unwatched() {
+			continue
 		}
+		if count[u.Reason]++; count[u.Reason] == 1 {
+			first[u.Reason] = u
+			reasons = append(reasons, u.Reason)
+		}
+	}
+	for _, reason := range reasons {
+		u := first[reason]
+		who := fmt.Sprintf("pid %d", u.Pid)
+		if n := count[reason] - 1; n > 0 {
+			who += fmt.Sprintf(" and %d more", n)
+		}
+		did := " used torch and was"
+		switch {
+		case count[reason] > 1 && u.Torch:
+			did = " used torch and were"
+		case count[reason] > 1:
+			did = " were"
+		case !u.Torch:
+			did = " was"
+		}
+		lines = append(lines, who+did+" not watched from inside: "+reason)
 	}
 	return lines
 }

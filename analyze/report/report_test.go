@@ -35,6 +35,7 @@ var results = map[string]func() *analyze.Result{
 	"kernel":   kernel,
 	"nothing":  nothing,
 	"swarm":    swarm,
+	"unhooked": without,
 }
 
 func TestGolden(t *testing.T) {
@@ -129,13 +130,13 @@ func TestJSONKeys(t *testing.T) {
 	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"schema", "trace", "run", "loaders", "findings", "checks", "lost", "overhead", "processes", "unhooked"} {
+	for _, key := range []string{"schema", "trace", "run", "loaders", "findings", "checks", "lost", "overhead", "processes", "unhooked", "incomplete"} {
 		if got[key] == nil {
 			t.Errorf("no key %q", key)
 		}
 	}
-	if len(got) != 10 {
-		t.Errorf("%d keys, want 10: the schema is a promise", len(got))
+	if len(got) != 11 {
+		t.Errorf("%d keys, want 11: the schema is a promise", len(got))
 	}
 }
 
@@ -170,7 +171,8 @@ func TestIncomplete(t *testing.T) {
 		{"torn, which the account has too", &traces.Run{Parts: whole.Parts, Problems: []traces.Problem{{Part: part, Kind: traces.Torn}}},
 			account.Account{Lost: []account.Loss{{Source: "trace", Count: 3}}}, 1},
 		{"a torch process without the hook", whole, account.Account{Processes: account.Processes{Unhooked: []account.Unhooked{{Pid: 7, Torch: true}}}}, 1},
-		{"a tool without the hook", whole, account.Account{Processes: account.Processes{Unhooked: []account.Unhooked{{Pid: 7}}}}, 0},
+		{"a tool without the hook", whole, account.Account{Processes: account.Processes{Watched: 1, Unhooked: []account.Unhooked{{Pid: 7}}}}, 0},
+		{"nothing but a Python without the hook", whole, account.Account{Processes: account.Processes{Unhooked: []account.Unhooked{{Pid: 7}, {Pid: 8}}}}, 1},
 	} {
 		if got := Incomplete(&analyze.Result{Run: c.run, Account: &c.account}); len(got) != c.want {
 			t.Errorf("%s: %q, want %d lines", c.name, got, c.want)
@@ -351,7 +353,7 @@ func gaps() *analyze.Result {
 		{Source: "hook", Table: "rng_state", Count: 12, Reason: "ring full"},
 		{Source: "trace", Table: "rng_state", Reason: "torn: ends in the middle of a message"},
 	}
-	r.Processes = account.Processes{Seen: 4, Kinds: map[string]int{"target": 1, "other": 1, "python": 2}, Unhooked: []account.Unhooked{
+	r.Processes = account.Processes{Seen: 4, Watched: 1, Kinds: map[string]int{"target": 1, "other": 1, "python": 2}, Unhooked: []account.Unhooked{
 		{Pid: 92, Cmdline: "python3 a.py", Exe: "/usr/bin/python3.11", Reason: "spool is full"},
 		{Pid: 91, Cmdline: "python3 -I tool.py " + strings.Repeat("x", 100), Exe: "/usr/bin/python3.11", Reason: "started with -I, which ignores PYTHONPATH; torch is loaded", Torch: true},
 	}}
@@ -398,6 +400,7 @@ func kernel() *analyze.Result {
 // than are shown.
 func swarm() *analyze.Result {
 	r := clean()
+	r.Processes.Watched = 1
 	for i := range int32(40) {
 		u := account.Unhooked{Pid: 1000 + i, Cmdline: "/opt/conda/envs/preprocessing/bin/python3 -I -c pass", Exe: "/opt/conda/bin/python3", Reason: "started with -I, which ignores PYTHONPATH"}
 		switch {
@@ -412,6 +415,20 @@ func swarm() *analyze.Result {
 }
 
 // nothing is a program without torch.
+// without is a run whose only Python lost the hook.
+func without() *analyze.Result {
+	p := newProgram(`["env","-i","python3","train.py"]`, true)
+	r := p.result()
+	r.Processes = account.Processes{Seen: 3, Kinds: map[string]int{"target": 1, "python": 2}}
+	for pid := range int32(2) {
+		r.Processes.Unhooked = append(r.Processes.Unhooked, account.Unhooked{
+			Pid: 90 + pid, Cmdline: "python3 train.py", Exe: "/usr/bin/python3.11", Torch: true,
+			Reason: "started without the recording's PYTHONPATH; torch is loaded", Fix: "env -i $(which dptrace) record -- python3 train.py",
+		})
+	}
+	return r
+}
+
 func nothing() *analyze.Result {
 	p := newProgram(`["python","hello.py"]`, true)
 	p.python("")

@@ -121,7 +121,7 @@ func (p *page) waits(r *analyze.Result) {
 // unwatched says which Pythons ran without the hook, and why there may be
 // nothing to judge.
 func (p *page) unwatched(r *analyze.Result) {
-	if len(r.Timeline.Loaders) == 0 {
+	if len(r.Timeline.Loaders) == 0 && !r.Processes.Unwatched() {
 		text := "no DataLoader was iterated"
 		if distinct(r, torch) == "" {
 			text = "no process used torch.utils.data"

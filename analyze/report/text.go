@@ -37,6 +37,7 @@ func Text(w io.Writer, r *analyze.Result, o Options) error {
 		p.Width = 100
 	}
 	p.headline(r)
+	p.unhooked(r)
 	p.findings(r)
 	p.accepted(r)
 	p.run(r)
@@ -71,6 +72,8 @@ func (p *page) headline(r *analyze.Result) {
 	case counts[finding.Proven] > 0:
 	case counts[finding.Likely] > 0:
 		s = yellow
+	case r.Processes.Unwatched():
+		s, text = red, "Not watched, no verdict"
 	case !clean && len(Incomplete(r)) > 0:
 		s, text = yellow, "No verdict, the recording is not complete"
 	case !clean:
@@ -92,6 +95,23 @@ func (p *page) headline(r *analyze.Result) {
 			continue
 		}
 		p.line(p.paint(bold, l))
+	}
+}
+
+// unhooked says, where nothing was watched, why, and what to type.
+func (p *page) unhooked(r *analyze.Result) {
+	if !r.Processes.Unwatched() {
+		return
+	}
+	u := r.Processes.Unhooked[0]
+	for _, other := range r.Processes.Unhooked {
+		if other.Torch && !u.Torch {
+			u = other
+		}
+	}
+	p.entry(0, summaryColumn, red, "why", "dptrace's hook was not in the Python of this run: "+u.Cmdline+" was "+u.Reason)
+	if u.Fix != "" { // in one line: it can be copied
+		p.line(p.label(bold, summaryColumn, "record it so") + p.clean(strings.ReplaceAll(u.Fix, "\n", " ")))
 	}
 }
 

@@ -28,6 +28,7 @@ type partRows struct {
 
 type procRows struct {
 	process traces.Process
+	hookAt  int64 // time of the row that process.Hook is of
 	begin   int64
 	end     int64
 	exit    *traces.Exit // the surest
@@ -110,7 +111,7 @@ func (p *partRows) addLost(rows []traces.Lost) {
 func (p *partRows) addProcess(batch traces.Batch) {
 	switch rows := batch.Rows.(type) {
 	case []traces.Process:
-		each(rows, func(r *traces.Process) { mergeProcess(&p.proc(&r.Head).process, r) })
+		each(rows, func(r *traces.Process) { p.proc(&r.Head).describe(*r) })
 	case []traces.Exit:
 		each(rows, func(r *traces.Exit) { pr := p.proc(&r.Head); pr.exit = surer(pr.exit, r) })
 	case []traces.Signal:
@@ -259,6 +260,20 @@ func (p *partRows) addLimit(r *traces.Limit) {
 		p.limit[key] = &limitRows{}
 	}
 	p.limit[key].add(*r)
+}
+
+// describe adds what one more row says of a process. The kernel tier hands in late
+// what a process was before its last exec: whether the hook is in it stands, unless
+// the hook itself says it is.
+func (p *procRows) describe(r traces.Process) {
+	switch {
+	case r.Hook == "":
+	case r.TsNS < p.hookAt && r.Hook != "on":
+		r.Hook, r.Note = "", ""
+	default:
+		p.hookAt = r.TsNS
+	}
+	mergeProcess(&p.process, &r)
 }
 
 // mergeProcess adds a later row of a process: its fields win where they say

@@ -30,7 +30,7 @@ record would run it: as the user who called sudo.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, err := recorder.BecomeInvoker(); err != nil {
-				return &exit{recorder.ExitFailed, fmt.Errorf("doctor: %w", err)}
+				return &exit{code: recorder.ExitFailed, err: fmt.Errorf("doctor: %w", err)}
 			}
 			var w strings.Builder
 			try(&w, "record: the trace, and the command's exit code, signals and streams passed through", []probe.Need{workingFolder})

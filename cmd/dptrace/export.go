@@ -78,7 +78,7 @@ func write(stdout, stderr io.Writer, e export.Exporter, output string, paths []s
 	}
 	result, err := analyze.Run(run, analyze.Rules, e.Sources...)
 	if err != nil {
-		return &exit{exitIncomplete, err}
+		return &exit{code: exitIncomplete, err: err}
 	}
 	if output == "" {
 		output = exportName(paths[0], e.Suffix)
@@ -94,7 +94,7 @@ func write(stdout, stderr io.Writer, e export.Exporter, output string, paths []s
 		})
 	}
 	if err != nil {
-		return &exit{exitIncomplete, err}
+		return &exit{code: exitIncomplete, err: err}
 	}
 	if output != "-" {
 		tell(stderr, fmt.Sprintf("wrote %s; look at it with %s", output, strings.ReplaceAll(e.Open, "FILE", output)))

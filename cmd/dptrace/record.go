@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dptrace/dptrace/probes/recorder"
+	"github.com/dptrace/dptrace/probes/redact"
 	"github.com/dptrace/dptrace/shim"
 )
 
@@ -20,6 +21,7 @@ var (
 
 func newRecord() *cobra.Command {
 	var o recorder.Options
+	var secrets []string
 	cmd := &cobra.Command{
 		Use:   "record [flags] -- COMMAND [ARGUMENT...]",
 		Short: "Run a training and record what its data loaders do",
@@ -31,8 +33,11 @@ With CAP_BPF and CAP_PERFMON it also watches from the kernel (eBPF). Under sudo
 the command runs as the user who called sudo, and the trace is theirs; only the
 recorder keeps these capabilities. ` + "`dptrace doctor`" + ` says what this machine allows.
 
-Exit code: the command's, 128+n if signal n ended it; 127 not found,
-126 not executable, 125 if recording could not begin, 4 if the tier that was
+What looks like a secret on a command line (--password X, HF_TOKEN=..., user:password@
+in a URL) is not written to the trace: [redacted] stands there. --redact adds to it.
+
+Exit code: the command's; if a signal ended it dptrace ends by that signal, too
+(a shell shows 128+n). 127 not found, 126 not executable, 125 if recording could not begin, 4 if the tier that was
 demanded was refused. In these four cases the command has not run.`,
 		Example: `  dptrace record -- python train.py --epochs 3
   dptrace record -o run.dptrace -- torchrun --nproc-per-node 2 train.py
@@ -50,16 +55,20 @@ demanded was refused. In these four cases the command has not run.`,
 			if !slices.Contains(digests, o.Digest) {
 				return fmt.Errorf("record: --digest %q: it is one of %s", o.Digest, strings.Join(digests, ", "))
 			}
+			var err error
+			if o.Secrets, err = redact.Parse(secrets); err != nil {
+				return fmt.Errorf("record: %w", err)
+			}
 			o.Command, o.Version, o.Stderr, o.Report = args, version(), os.Stderr, printReport
-			code, err := recorder.Run(cmd.Context(), o)
+			how, err := recorder.Run(cmd.Context(), o)
 			if err != nil {
 				if c, ok := recorder.AsFailure(err); ok {
-					return &exit{c, err}
+					return &exit{code: c, err: err}
 				}
-				return &exit{recorder.ExitFailed, err}
+				return &exit{code: recorder.ExitFailed, err: err}
 			}
-			if code != 0 {
-				return &exit{code: code}
+			if code := how.Code(); code != 0 {
+				return &exit{code: code, signal: how.Signal()}
 			}
 			return nil
 		},
@@ -71,6 +80,8 @@ demanded was refused. In these four cases the command has not run.`,
 		"what to watch with: hook needs no privilege, kernel adds eBPF or fails, auto adds it where it may")
 	f.StringVar(&o.Digest, "digest", shim.DigestBudget,
 		"samples whose content to compare: budget takes as many as 1 % of the time allows, full all of them, off none")
+	f.StringArrayVar(&secrets, "redact", nil,
+		"more to take out of command lines (a regular expression; may be given again), besides what looks like a secret; none takes nothing out")
 	f.BoolVarP(&o.Quiet, "quiet", "q", false, "print no report and no notes at the end (default false)")
 	f.BoolVar(&o.Fsync, "fsync", false, "sync every batch to the disk: the trace survives a node that goes down (default false)")
 	return cmd

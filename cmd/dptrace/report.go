@@ -55,7 +55,8 @@ Accepted findings are listed apart and do not fail.
 
 Exit code: 0 nothing at or above --fail-on; 1 there is; 2 wrong usage; 3 the
 trace is unreadable, or the recording incomplete: cut, damaged, rows lost, a hook
-that gave up, a process with torch and without the hook. Findings win over 3.`,
+that gave up, a process with torch and without the hook, or no Python with it.
+Findings win over 3.`,
 		Example: `  dptrace report
   dptrace report --format json --fail-on likely run.dptrace
   dptrace report rank-*.dptrace`,
@@ -112,12 +113,12 @@ func judge(stdout, stderr io.Writer, paths []string, o reportOptions) error {
 	}
 	result, err := analyzed(run, accepted)
 	if err != nil {
-		return &exit{exitIncomplete, err}
+		return &exit{code: exitIncomplete, err: err}
 	}
 	options := look(stdout)
 	options.Verbose = o.verbose
 	if err := guarded("report as "+o.format.Name, func() error { return o.format.Write(stdout, result, options) }); err != nil {
-		return &exit{exitIncomplete, err}
+		return &exit{code: exitIncomplete, err: err}
 	}
 	incomplete := report.Incomplete(result)
 	if !o.format.Warns {

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/dptrace/dptrace/analyze/words"
+	"github.com/dptrace/dptrace/probes/recorder"
 )
 
 // exitUsage is the exit code of a command that was called wrongly.
@@ -16,8 +18,9 @@ const exitUsage = 2
 
 // exit ends a command with a code of its own; a nil err has been told already.
 type exit struct {
-	code int
-	err  error
+	code   int
+	signal syscall.Signal // above 0: by this signal, and the code only if that is not possible
+	err    error
 }
 
 func (e *exit) Error() string {
@@ -40,7 +43,7 @@ func prefixed(command string, err error) error {
 	case e.err == nil:
 		return e
 	}
-	return &exit{e.code, fmt.Errorf("%s: %w", command, e.err)}
+	return &exit{code: e.code, err: fmt.Errorf("%s: %w", command, e.err)}
 }
 
 func newRoot() *cobra.Command {
@@ -84,7 +87,9 @@ func run(args []string) int {
 	code := exitUsage // cobra's own errors: unknown commands and flags, wrong arguments
 	var e *exit
 	if errors.As(err, &e) {
-		code = e.code
+		if code = e.code; e.signal > 0 {
+			recorder.EndBy(e.signal)
+		}
 		if e.err == nil {
 			return code
 		}

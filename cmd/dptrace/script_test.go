@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -60,21 +61,24 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// exits CODE COMMAND... runs a command and wants this exit code.
+// exits CODE COMMAND... runs a command and wants this exit code; SIGNAL:N that this signal ends it.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE COMMAND [ARGUMENT...]")
 	}
-	code := 0
+	code := "0"
 	if err := ts.Exec(args[1], args[2:]...); err != nil {
 		var e *exec.ExitError
 		if !errors.As(err, &e) {
 			ts.Fatalf("exits: %v", err)
 		}
-		code = e.ExitCode()
+		code = strconv.Itoa(e.ExitCode())
+		if status := e.Sys().(syscall.WaitStatus); status.Signaled() {
+			code = fmt.Sprintf("SIGNAL:%d", status.Signal())
+		}
 	}
-	if want := args[0]; want != strconv.Itoa(code) {
-		ts.Fatalf("exit code %d, want %s", code, want)
+	if want := args[0]; want != code {
+		ts.Fatalf("exit code %s, want %s", code, want)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dptrace/dptrace/probes/recorder"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -57,8 +58,12 @@ func newestTrace(folder string) (string, error) {
 // run that was recorded several times under one id the last time counts.
 func openRun(stderr io.Writer, paths []string, oneRun bool) (*traces.Run, error) {
 	run, err := traces.Open(paths...)
+	if err == nil && slices.ContainsFunc(run.Parts, func(p *traces.Part) bool { return !p.Sealed }) {
+		salvage(stderr, paths)
+		run, err = traces.Open(paths...)
+	}
 	if err != nil {
-		return nil, &exit{exitIncomplete, err}
+		return nil, &exit{code: exitIncomplete, err: err}
 	}
 	recordings := run.Recordings()
 	if oneRun || len(recordings) == 1 {
@@ -81,6 +86,20 @@ func openRun(stderr io.Writer, paths []string, oneRun bool) (*traces.Run, error)
 	)
 	run.Keep(last)
 	return run, nil
+}
+
+// salvage adds to traces that were cut what their recorders, that have died, left in
+// their rings.
+func salvage(stderr io.Writer, paths []string) {
+	for _, path := range paths {
+		parts, err := recorder.Salvage(path)
+		for _, p := range parts {
+			tell(stderr, fmt.Sprintf("the recorder of %s died; %d records of %d processes that it had not read were added to the trace", p.Part, p.Records, p.Processes))
+		}
+		if err != nil {
+			warn(stderr, err.Error())
+		}
+	}
 }
 
 // severalRuns names the runs that traces are of.

@@ -55,13 +55,24 @@ type reader struct {
 }
 
 func start(r *probe.Recording) (probe.Watch, error) {
+	d, err := open(r)
+	if err != nil {
+		return probe.Watch{}, err
+	}
+	return d.watching(), nil
+}
+
+func open(r *probe.Recording) (*reader, error) {
 	dir, err := unix.Open(r.Spool, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return probe.Watch{}, fmt.Errorf("open spool %s: %w", r.Spool, err)
+		return nil, fmt.Errorf("open spool %s: %w", r.Spool, err)
 	}
-	d := &reader{Recording: r, dir: dir, rings: map[string]*source{}, ignored: map[string]bool{}, sources: sources{}, pause: maxPause}
-	d.notices = notice(r.Spool, r.Bells)
-	return probe.Watch{Look: d.turn, Calm: func() bool { return len(d.rings) == 0 }, End: d.end, Close: d.close}, nil
+	return &reader{Recording: r, dir: dir, notices: notice(r.Spool, r.Bells), rings: map[string]*source{}, ignored: map[string]bool{},
+		sources: sources{}, pause: bellless}, nil
+}
+
+func (d *reader) watching() probe.Watch {
+	return probe.Watch{Look: d.turn, Calm: func() bool { return len(d.rings) == 0 }, End: d.end, Close: d.close}
 }
 
 // turn is a look, and when the next one is due.
@@ -95,7 +106,7 @@ func (d *reader) look(now time.Time) {
 	d.looked = now
 	fastest, bells := 0.0, d.notices != nil
 	for _, s := range d.rings {
-		bells = bells && s.flags&flagBell != 0
+		bells = bells && s.bell > 0 && s.bell <= s.capacity/2
 		fastest = max(fastest, d.tend(s, now)/since.Seconds())
 	}
 	if d.pause = pause(fastest, bells); d.unmade && now.Sub(d.noticed) < time.Second {

@@ -1,6 +1,8 @@
 package hook
 
 import (
+	"encoding/binary"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/dptrace/dptrace/probes/probe"
@@ -29,8 +31,8 @@ func notice(spool string, bells *probe.Bells) *notices {
 	return n
 }
 
-// taken reports whether there was anything. What it was the next look finds out.
-func (n *notices) taken() (some bool) {
+// taken reports whether there may be a new file. Which it is the folder tells.
+func (n *notices) taken() (created bool) {
 	if n == nil {
 		return false
 	}
@@ -38,9 +40,13 @@ func (n *notices) taken() (some bool) {
 	for {
 		m, err := unix.Read(n.fd, b[:])
 		if m <= 0 || err != nil {
-			return some
+			return created
 		}
-		some = true
+		for rest := b[:m]; len(rest) >= unix.SizeofInotifyEvent; {
+			mask, length := binary.NativeEndian.Uint32(rest[4:]), binary.NativeEndian.Uint32(rest[12:]) // struct inotify_event
+			created = created || mask&^unix.IN_ATTRIB != 0                                              // also that some were left out
+			rest = rest[min(uint64(unix.SizeofInotifyEvent)+uint64(length), uint64(len(rest))):]
+		}
 	}
 }
 

@@ -56,8 +56,10 @@ func (d *reader) open(r *ring) *source {
 // ring's. Start times are in ticks of 10 ms, rounded down.
 func startedAfter(st procfs.Stat, ringNS int64) bool {
 	suspended := probe.BootNow() - probe.Now() // CLOCK_MONOTONIC does not count it
-	return int64(st.StartTicks)*int64(procfs.Tick) > ringNS+suspended
+	return !startedBefore(st.StartTicks, ringNS+suspended)
 }
+
+func startedBefore(ticks uint64, bootNS int64) bool { return int64(ticks)*int64(procfs.Tick) <= bootNS }
 
 // isOwner reports whether a process is the ring's, and not one that has its pid
 // in another pid namespace, as inside of a container that shares our /tmp.
@@ -88,12 +90,17 @@ func (s *source) ended() bool {
 // ended. fill is how much of the ring was new.
 func (d *reader) tend(s *source, now time.Time) (fill float64) {
 	due := d.ending || d.rung || now.Sub(s.quietFrom) > quiet && now.Sub(s.asked) > quiet
-	ended := due && s.ended() // asked before reading: what it wrote last is read then
+	ended := due && s.ended() || s.flags&flagEnded != 0 // asked before reading: what it wrote last is read then
 	if due {
 		s.asked = now
 	}
-	n, buf, err := s.drain(d.buf, func(r record) { d.take(s, r) })
-	d.buf = buf
+	n, err := d.drain(s)
+	if err == nil && !ended && s.flags&flagEnded != 0 { // its head may have been read before it was set
+		ended = true
+		var more int
+		more, err = d.drain(s)
+		n += more
+	}
 	if n > 0 {
 		s.quietFrom = now
 		s.strikes = 0
@@ -112,10 +119,15 @@ func (d *reader) tend(s *source, now time.Time) (fill float64) {
 		d.account(s)
 		s.costed = now
 	}
-	if ended && n == 0 && err == nil {
+	if ended && err == nil && s.tail == s.head {
 		d.finish(s)
 	}
 	return float64(n) / float64(s.capacity)
+}
+
+func (d *reader) drain(s *source) (n int, err error) {
+	n, d.buf, err = s.drain(d.buf, func(r record) { d.take(s, r) })
+	return n, err
 }
 
 // finish ends a ring whose process has: its space is free again.
@@ -183,7 +195,11 @@ func (d *reader) account(s *source) {
 		d.Rows.Append(now)
 	}
 	if lost := s.lost(); lost > s.lostTold {
-		d.lost(s, lost-s.lostTold, "the ring was full")
+		reason := RingFull
+		if s.flags&flagUnread != 0 {
+			reason += ", as the recorder had not looked for 10 s"
+		}
+		d.lost(s, lost-s.lostTold, reason)
 		s.lostTold = lost
 	}
 	if s.bad > s.badTold {
@@ -204,7 +220,6 @@ var ends = []struct {
 	flag   uint32
 	reason string
 }{
-	{flagGaveUp, "the hook gave up: its ring was full, and nobody had drained it for 10 s; what the process did from then on is not recorded"},
 	{flagErrors, "the hook gave up after errors of its own; what the process did from then on is not recorded"},
 }
 

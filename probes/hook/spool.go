@@ -52,43 +52,61 @@ func spoolCandidates(trace string) []string {
 	return all
 }
 
-// SpoolBase is the folder to make the spool in, for a trace in the folder trace.
+// SpoolBase is the folder to make the spool in, for a trace in the folder trace: a
+// path without links, all of whose folders are root's or ours.
 func SpoolBase(trace string) (string, error) {
 	var why []string
 	for _, dir := range spoolCandidates(trace) {
-		err := checkSpool(dir)
+		real, err := checkSpool(dir)
 		if err == nil {
-			return dir, nil
+			return real, nil
 		}
 		why = append(why, err.Error())
 	}
 	return "", fmt.Errorf("no folder for the hook's records (set TMPDIR to a folder on a local disk): %s", strings.Join(why, "; "))
 }
 
-// checkSpool tells why a folder cannot hold the spool, nil if it can.
-func checkSpool(dir string) error {
-	real, err := filepath.EvalSymlinks(dir)
+// CacheBase is the folder of the user's caches, made where it is missing, if what
+// lies in it is as safe from others as a spool.
+func CacheBase() (string, error) {
+	cache, err := os.UserCacheDir()
 	if err != nil {
-		return err
+		return "", err
+	}
+	dir := filepath.Join(cache, "dptrace")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	return checkSpool(dir)
+}
+
+// checkSpool tells where a folder is, and why it cannot hold the spool, nil if it can.
+func checkSpool(dir string) (real string, err error) {
+	real, err = filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", err
 	}
 	if real == "/dev/shm" || strings.HasPrefix(real, "/dev/shm/") {
-		return fmt.Errorf("%s: its space is the training's", dir)
+		return "", fmt.Errorf("%s: its space is the training's", dir)
 	}
 	if strings.Contains(real, ":") {
-		return fmt.Errorf("%s: a folder with a colon in its name cannot be on PYTHONPATH", dir)
+		return "", fmt.Errorf("%s: a folder with a colon in its name cannot be on PYTHONPATH", dir)
 	}
 	var st unix.Statfs_t
 	if err := unix.Statfs(real, &st); err != nil {
-		return fmt.Errorf("%s: %w", dir, err)
+		return "", fmt.Errorf("%s: %w", dir, err)
 	}
 	if name, ok := remote[int64(uint32(st.Type))]; ok {
-		return fmt.Errorf("%s: not local but %s", dir, name)
+		return "", fmt.Errorf("%s: not local but %s", dir, name)
 	}
 	if err := unix.Access(real, unix.W_OK|unix.X_OK); err != nil {
-		return fmt.Errorf("%s: not writable: %w", dir, err)
+		return "", fmt.Errorf("%s: not writable: %w", dir, err)
 	}
 	if free := st.Bavail * uint64(st.Bsize); free < spoolRoom {
-		return fmt.Errorf("%s: %d MB free, %d are needed", dir, free>>20, spoolRoom>>20)
+		return "", fmt.Errorf("%s: %d MB free, %d are needed", dir, free>>20, spoolRoom>>20)
 	}
-	return nil
+	if err := trusted(real); err != nil {
+		return "", err
+	}
+	return real, nil
 }

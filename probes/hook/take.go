@@ -1,6 +1,9 @@
 package hook
 
 import (
+	"strings"
+
+	"github.com/dptrace/dptrace/probes/procfs"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -41,6 +44,8 @@ func (d *reader) take(s *source, rec record) {
 func (d *reader) takeProcess(s *source, f facts, h traces.Head) {
 	row := traces.Process{Head: h, Rank: -1, LocalRank: -1}
 	f.fill(&row)
+	// Divided by zeros, as in /proc: a secret may have blanks in it.
+	row.Cmdline = procfs.Join(d.Secrets.Args(strings.Split(row.Cmdline, "\x00")), maxText)
 	row.Pid, row.StartTicks, row.Hook = s.pid, s.start, "on"
 	if s.pid == d.Target {
 		row.Kind = "target"

@@ -30,7 +30,7 @@ func (w *watcher) identify(p *process, st procfs.Stat, now time.Time) {
 		w.introduce(p, st)
 	} else if p.nameless {
 		row := w.row(p, st)
-		row.Cmdline = procfs.Join(procfs.Cmdline(p.pid), maxCmdline)
+		row.Cmdline = procfs.Join(w.Secrets.Args(procfs.Cmdline(p.pid)), maxCmdline)
 		if p.nameless = row.Cmdline == ""; !p.nameless {
 			w.Rows.Append(row)
 		}
@@ -52,7 +52,7 @@ func (w *watcher) identify(p *process, st procfs.Stat, now time.Time) {
 func (w *watcher) introduce(p *process, st procfs.Stat) {
 	row := w.row(p, st)
 	row.Exe, row.Cwd = p.exe, procfs.Link(p.pid, "cwd")
-	row.Cmdline = procfs.Join(procfs.Cmdline(p.pid), maxCmdline)
+	row.Cmdline = procfs.Join(w.Secrets.Args(procfs.Cmdline(p.pid)), maxCmdline)
 	p.nameless = row.Cmdline == "" // it is calling exec right now: look again
 	unhooked := w.Procs.IfUnhooked(p.pid, p.start, func() {
 		row.Kind, row.Hook = "other", "none"

@@ -25,8 +25,13 @@ const (
 	firstPause = 100 * time.Millisecond // between two rounds, while processes are being started
 	slowPause  = time.Second            // once the run is older than startTime
 	startTime  = 5 * time.Second
+	latePause  = 2 * time.Second // and than lateTime
+	lateTime   = 30 * time.Second
 
 	longest = 3 * time.Second // between two rounds that cost next to nothing
+
+	// Programs that are looked at between two rounds, whether they have become others.
+	maxLinks = 16
 
 	// What the rounds may cost, as a share of one core.
 	roundShare = 0.001
@@ -100,10 +105,13 @@ func (w *watcher) due() time.Time {
 func (w *watcher) unsure(p *process) bool { return p.python && !p.judged && p.gone.IsZero() }
 
 func (w *watcher) pause() time.Duration {
-	if time.Since(w.began) < startTime {
+	switch age := time.Since(w.began); {
+	case age < startTime:
 		return firstPause
+	case age < lateTime:
+		return slowPause
 	}
-	return slowPause
+	return latePause
 }
 
 // round looks once at everything that is due.
@@ -117,9 +125,18 @@ func (w *watcher) round(now time.Time) {
 // news looks at the processes that another probe has seen begin or end since
 // the last look.
 func (w *watcher) news(now time.Time) {
+	links := maxLinks
 	for _, p := range w.procs {
-		if w.unsure(p) && !now.Before(p.nextJudge) {
+		switch {
+		case !p.gone.IsZero():
+		case w.unsure(p) && !now.Before(p.nextJudge):
 			w.tend(p, now) // it may end before the next round
+		case !p.python && now.Sub(p.seen) < startTime && links > 0:
+			// env, nice or a script's exec may have become a Python.
+			links--
+			if exe := procfs.Link(p.pid, "exe"); exe != p.exe && exe != "" {
+				w.tend(p, now)
+			}
 		}
 	}
 	for _, known := range w.Procs.Alive() {

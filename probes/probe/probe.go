@@ -5,6 +5,8 @@ package probe
 import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
+
+	"github.com/dptrace/dptrace/probes/redact"
 )
 
 // Tier is what a probe needs of the machine.
@@ -48,6 +50,7 @@ type Recording struct {
 	// KernelTypes is the kernel's BTF, which takes 10 ms and 10 MB to read: once for
 	// all probes, and dropped when they have started.
 	KernelTypes *btf.Cache
+	Secrets     *redact.Rules // what is taken out of command lines
 	// Of the kernel tier, set by the probe that follows the processes; nil without it.
 	Descendants *ebpf.Map // map procs of bpf/procs.h, for the other eBPF programs
 	Tree        *Tree

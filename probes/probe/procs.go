@@ -68,6 +68,14 @@ func (p *Procs) Exec(pid int32, start uint64) Proc {
 	return *proc
 }
 
+// Restore gives a process the number that it has in a trace already.
+func (p *Procs) Restore(number uint32, pid int32, start uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last = max(p.last, number)
+	p.alive[identity{pid, start}] = &Proc{Number: number, Pid: pid, Start: start}
+}
+
 // Known reports whether pid with this start is of the run.
 func (p *Procs) Known(pid int32, start uint64) bool {
 	p.mu.Lock()

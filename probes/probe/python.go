@@ -54,6 +54,9 @@ func Obstacle(argv, environ []string, hook string) string {
 	case flag != "":
 		return "started with " + flag + ", which ignores PYTHONPATH"
 	case environ != nil && !Carries(environ, hook):
+		if slices.ContainsFunc(environ, func(v string) bool { return strings.HasPrefix(v, "PYTHONPATH=") }) {
+			return "started with another PYTHONPATH in place of the recording's PYTHONPATH"
+		}
 		return "started without the recording's PYTHONPATH"
 	}
 	return ""

@@ -110,7 +110,7 @@ func (w *watcher) executed(e processEvent, x *processExecEvent) {
 	r := w.node(e, old.Parent, false)
 	args := procfs.Strings(x.Args[:min(int(x.ArgsLength), len(x.Args))])
 	row := traces.Process{Head: traces.Head{TsNS: int64(e.TsNs), Proc: r.Proc}, Pid: r.Pid, Ppid: int32(x.Ppid), StartTicks: r.Start,
-		Exe: text(x.Exe[:]), Cmdline: procfs.Join(args, len(x.Args)), Kind: "other", Hook: "none", Rank: -1, LocalRank: -1}
+		Exe: text(x.Exe[:]), Cmdline: procfs.Join(w.Secrets.Args(args), len(x.Args)), Kind: "other", Hook: "none", Rank: -1, LocalRank: -1}
 	if r.Pid == w.Target {
 		row.Kind = "target"
 	}
@@ -157,7 +157,7 @@ func (w *watcher) signalled(e processEvent, s *processSignalEvent) {
 	if row.SenderPid != 0 {
 		// It may be gone, its number may even belong to another by now: it is read
 		// within a tenth of a second.
-		row.SenderCmdline = procfs.Join(procfs.Cmdline(row.SenderPid), maxSender)
+		row.SenderCmdline = procfs.Join(w.Secrets.Args(procfs.Cmdline(row.SenderPid)), maxSender)
 	}
 	row.Mapping, row.MappingPath = mappingOf(&s.Mapping)
 	w.Rows.Append(row)

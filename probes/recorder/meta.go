@@ -32,7 +32,7 @@ func (r *recording) meta(key, value string) {
 // writeBegin says what is recorded. It is on the disk before the target runs:
 // whatever happens later, the trace tells what it is a trace of.
 func (r *recording) writeBegin() {
-	command, err := json.Marshal(r.Command)
+	command, err := json.Marshal(r.Secrets.Args(r.Command))
 	if err != nil {
 		command = []byte("[]") // strings always marshal
 	}
@@ -42,6 +42,9 @@ func (r *recording) writeBegin() {
 	r.meta("run_id", r.out.runID)
 	r.meta("command", string(command))
 	r.meta("cwd", cwd)
+	if values, err := json.Marshal(r.Secrets.Values()); err == nil {
+		r.meta("redact", string(values))
+	}
 	r.meta("started_ns", strconv.FormatInt(probe.RealNow(), 10))
 	r.meta("tier", string(r.tier))
 	if r.refused != "" {
@@ -54,8 +57,8 @@ func (r *recording) writeBegin() {
 	_ = r.out.Flush() // counted by the writer
 }
 
-func (r *recording) writeEnd(how ending) {
-	r.meta("exit_code", strconv.Itoa(how.code()))
+func (r *recording) writeEnd(how Ending) {
+	r.meta("exit_code", strconv.Itoa(how.Code()))
 	r.meta("target_cpu_ns", strconv.FormatInt(how.cpuNS, 10))
 	if r.left > 0 {
 		r.meta("left_running", strconv.Itoa(r.left))

@@ -17,6 +17,7 @@ func stepAside(o Options, program string) (stale []string, err error) {
 		if !o.Quiet {
 			o.say("already being recorded by an outer dptrace: this one steps aside")
 		}
+		restoreSignals(ignoredAtStart())
 		return nil, execFailure(program, execute(program, o.Command, environment()))
 	}
 	return stale, nil

@@ -18,6 +18,7 @@ import (
 	"github.com/dptrace/dptrace/probes/hook"
 	"github.com/dptrace/dptrace/probes/probe"
 	"github.com/dptrace/dptrace/probes/procfs"
+	"github.com/dptrace/dptrace/probes/redact"
 	"github.com/dptrace/dptrace/shim"
 	"github.com/dptrace/dptrace/traces"
 )
@@ -36,9 +37,10 @@ type Options struct {
 	Output  string // folder of the trace; "" makes a name in the working directory
 	Version string // of dptrace
 	Fsync   bool
-	Tier    string // auto: kernel where the machine allows it; hook; kernel: nothing less
-	Digest  string // which samples to take digests of: one of shim's
-	Quiet   bool   // nothing on Stderr but failures
+	Tier    string        // auto: kernel where the machine allows it; hook; kernel: nothing less
+	Digest  string        // which samples to take digests of: one of shim's
+	Secrets *redact.Rules // what is taken out of command lines
+	Quiet   bool          // nothing on Stderr but failures
 	Stderr  io.Writer
 	// Report prints the report of the trace, at the end. nil: there is none.
 	Report func(w io.Writer, trace string) error
@@ -69,43 +71,42 @@ func (f *Failure) Unwrap() error { return f.Err }
 
 func fail(err error) error { return &Failure{ExitFailed, err} }
 
-// Run records one command and returns its exit code, 128+n if signal n ended
-// it. An error is a *Failure. All that goes wrong once the command runs is
+// Run records one command and returns how it ended. An error is a *Failure. All that goes wrong once the command runs is
 // counted in the trace and does not touch the command.
-func Run(ctx context.Context, o Options) (code int, err error) {
+func Run(ctx context.Context, o Options) (how Ending, err error) {
 	invoker, err := BecomeInvoker()
 	if err != nil {
-		return 0, fail(err)
+		return how, fail(err)
 	}
 	if invoker != nil && invoker.note != "" && !o.Quiet && firstRank(os.Getenv) {
 		o.say("%s", invoker.note)
 	}
 	program, err := lookup(o.Command[0])
 	if err != nil {
-		return 0, err
+		return how, err
 	}
 	stale, err := stepAside(o, program)
 	if err != nil {
-		return 0, err
+		return how, err
 	}
 	runtime.GOMAXPROCS(2)             // the cores are the training's
 	collect := debug.SetGCPercent(-1) // until the target runs: what starting leaves behind is one collection's work
 
 	out, err := create(o)
 	if err != nil {
-		return 0, fail(invoker.because(err))
+		return how, fail(invoker.because(err))
 	}
-	s, err := newSession(out.dir, o.Digest)
+	s, err := newSession(out.dir, out.Dir(), o.Digest)
 	if err != nil {
 		out.discard()
-		return 0, fail(err)
+		return how, fail(err)
 	}
 	signals := listen()
-	t, err := start(program, o.Command, shim.Environ(environment(), s.hook, stale...))
+	t, err := start(program, o.Command, shim.Environ(environment(), s.hook, stale...), signals.ignored)
 	if err != nil {
 		s.remove()
 		out.discard()
-		return 0, fail(err)
+		return how, fail(err)
 	}
 	r := &recording{Options: o, out: out, session: s, target: t}
 	err = r.begin()
@@ -123,15 +124,17 @@ func Run(ctx context.Context, o Options) (code int, err error) {
 		t.wait()
 		s.remove()
 		out.discard()
-		return 0, err
+		return how, err
 	}
 	forwarding := signals.forward(t)
-	ended := t.wait()
+	how = t.wait()
 	forwarding.stop()
-	r.end(ended)
+	closing := signals.whileClosing()
+	r.end(how)
+	closing.stop()
 	signals.restore() // from here on Ctrl-C ends us as any other program
 	r.tell()
-	return ended.code(), nil
+	return how, nil
 }
 
 // recording is what runs beside the target.
@@ -157,7 +160,7 @@ func (r *recording) begin() error {
 	}
 	r.loop = loop
 	shared := &probe.Recording{Rows: r.out, Procs: r.procs, Target: int32(r.target.pid), Bells: loop.Bells,
-		Hook: r.session.hook, Spool: r.session.spool, RingBytes: hook.RingBytes, KernelTypes: btf.NewCache()}
+		Hook: r.session.hook, Spool: r.session.spool, RingBytes: hook.RingBytes, KernelTypes: btf.NewCache(), Secrets: r.Secrets}
 	st, err := procfs.ReadStat(shared.Target)
 	if err == nil {
 		r.procs.Of(shared.Target, st.StartTicks) // number 1
@@ -176,7 +179,7 @@ func (r *recording) begin() error {
 }
 
 // end completes the trace.
-func (r *recording) end(how ending) {
+func (r *recording) end(how Ending) {
 	e := traces.Exit{Head: now(), ExitCode: int32(how.ExitStatus()), Source: "wait"}
 	if how.Signaled() {
 		e.ExitCode, e.Signal = -1, int32(how.Signal())

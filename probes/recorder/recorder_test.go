@@ -23,8 +23,9 @@ func TestMain(m *testing.M) {
 			_ = Witness(os.Args[2:])
 			os.Exit(0)
 		case "record": // TRACE TIER COMMAND...
-			code, err := Run(context.Background(), Options{Output: os.Args[2], Tier: os.Args[3], Command: os.Args[4:],
+			how, err := Run(context.Background(), Options{Output: os.Args[2], Tier: os.Args[3], Command: os.Args[4:],
 				Stderr: os.Stderr, Quiet: true})
+			code := how.Code()
 			if err != nil {
 				fmt.Fprintln(os.Stderr, err)
 				code, _ = AsFailure(err)

@@ -1,11 +1,11 @@
 package recorder
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -19,6 +19,7 @@ const (
 	sessionPrefix = "dptrace-session-"
 	newPrefix     = "dptrace-new-" // until it is locked: others remove sessions that nobody has locked
 	lockName      = "lock"
+	traceName     = "trace" // a file with the path of our part of the trace, for those who find the session without us
 )
 
 // session is the temporary folder of one recording: hook/, spool/ and a lock
@@ -28,36 +29,73 @@ type session struct {
 	lock             int
 }
 
-// newSession makes the folder on a local file system.
-func newSession(trace, digest string) (*session, error) {
+// newSession makes the folder on a local file system, where nobody else can put
+// another one in its place: from there on paths are sure.
+func newSession(trace, part, digest string) (*session, error) {
 	base, err := hook.SpoolBase(trace)
 	if err != nil {
 		return nil, err
 	}
 	removeStale(base)
-	fresh, err := os.MkdirTemp(base, newPrefix) // mode 0700
+	in, err := os.OpenRoot(base)
 	if err != nil {
 		return nil, fmt.Errorf("make the session folder: %w", err)
 	}
-	dir := filepath.Join(base, sessionPrefix+strings.TrimPrefix(filepath.Base(fresh), newPrefix))
+	defer func() { _ = in.Close() }()
+	name := rand.Text()
+	if err := makeOwn(in, newPrefix+name); err != nil {
+		return nil, fmt.Errorf("make the session folder: %w", err)
+	}
+	fresh, dir := filepath.Join(base, newPrefix+name), filepath.Join(base, sessionPrefix+name)
 	s := &session{dir: fresh, hook: filepath.Join(dir, "hook"), spool: filepath.Join(dir, "spool"), lock: -1}
 	lock := filepath.Join(dir, lockName)
 	if s.lock, err = takeLock(filepath.Join(fresh, lockName), unix.O_CREAT); err == nil {
-		err = os.Rename(fresh, dir)
+		err = in.Rename(newPrefix+name, sessionPrefix+name)
 	}
 	if err == nil {
 		s.dir = dir
 		err = os.Mkdir(s.spool, 0o700)
 	}
 	if err == nil {
-		shared, _ := shim.Shared(base) // "" where it cannot be: a copy of our own is written
-		err = shim.Unpack(s.hook, shim.Session{Spool: s.spool, Ring: hook.RingBytes, Rings: hook.Rings, Lock: lock, Digest: digest}, shared)
+		err = writeTrace(s.dir, part)
+	}
+	if err == nil {
+		err = shim.Unpack(s.hook, shim.Session{Spool: s.spool, Ring: hook.RingBytes, Rings: hook.Rings, Lock: lock, Digest: digest}, sharedHook())
 	}
 	if err != nil {
 		s.remove()
 		return nil, fmt.Errorf("make the session folder: %w", err)
 	}
 	return s, nil
+}
+
+// sharedHook is the folder of the hook that the user's recordings share; "" where
+// there can be none: then each writes its own.
+func sharedHook() string {
+	base, err := hook.CacheBase()
+	if err != nil {
+		return ""
+	}
+	dir, err := shim.Shared(base)
+	if err != nil {
+		return ""
+	}
+	return dir
+}
+
+// makeOwn makes a folder, and makes sure that it is the one that is found by its name.
+func makeOwn(in *os.Root, name string) error {
+	if err := in.Mkdir(name, 0o700); err != nil {
+		return err
+	}
+	info, err := in.Lstat(name)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() || owner(info) != os.Geteuid() {
+		return fmt.Errorf("%s was replaced as it was made", filepath.Join(in.Name(), name))
+	}
+	return nil
 }
 
 // takeLock locks a file. The lock goes with the process, however it ends.
@@ -106,7 +144,7 @@ func removeStale(base string) {
 		if err != nil { // alive, or being made right now
 			continue
 		}
-		if !inUse(dir) {
+		if !inUse(dir) && (salvageStale(dir) || old(dir)) {
 			_ = os.RemoveAll(dir)
 		}
 		shut(fd)

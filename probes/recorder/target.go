@@ -12,7 +12,8 @@ import (
 )
 
 // HelperCommand is the hidden command of the helper that becomes the target:
-// `dptrace HelperCommand GO FAILED PROGRAM ARGV…`, the first two descriptors.
+// `dptrace HelperCommand GO FAILED IGNORED PROGRAM ARGV…`, the first two descriptors,
+// the third the signals to ignore, a bit for each.
 //
 // The probes must know the target's pid before it runs, so a helper is started
 // first: it waits until it may go, then executes the command in its place. It
@@ -29,7 +30,7 @@ type target struct {
 // start starts the helper. It inherits everything as if we were not there:
 // process group, session, terminal, all descriptors (a shell's <(…) is one),
 // limits, and signals as they were when we were started.
-func start(program string, argv, env []string) (*target, error) {
+func start(program string, argv, env []string, ignored signalSet) (*target, error) {
 	var goes, failed [2]int
 	if err := unix.Pipe2(goes[:], unix.O_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("start %s: %w", program, err)
@@ -41,7 +42,8 @@ func start(program string, argv, env []string) (*target, error) {
 	// At their own numbers: 3, 4, … may be descriptors that the user passes on.
 	inherit(goes[0])
 	inherit(failed[1])
-	args := append([]string{"dptrace", HelperCommand, strconv.Itoa(goes[0]), strconv.Itoa(failed[1]), program}, argv...)
+	args := append([]string{"dptrace", HelperCommand, strconv.Itoa(goes[0]), strconv.Itoa(failed[1]),
+		strconv.FormatUint(uint64(ignored), 16), program}, argv...)
 	pid, err := syscall.ForkExec("/proc/self/exe", args, &syscall.ProcAttr{Env: env, Files: []uintptr{0, 1, 2}})
 	shut(goes[0], failed[1])
 	if err != nil {
@@ -93,14 +95,14 @@ func readFull(fd int, b []byte) (n int, err error) {
 	return n, nil
 }
 
-// ending is how the target ended.
-type ending struct {
+// Ending is how the target ended.
+type Ending struct {
 	syscall.WaitStatus
 	cpuNS int64 // of it and of all its descendants that were waited for
 }
 
-// code is what a shell would show.
-func (e ending) code() int {
+// Code is what a shell would show: 128+n if signal n ended it.
+func (e Ending) Code() int {
 	if e.Signaled() {
 		return exitSignal + int(e.Signal())
 	}
@@ -108,8 +110,8 @@ func (e ending) code() int {
 }
 
 // wait blocks until the target has ended.
-func (t *target) wait() ending {
-	var e ending
+func (t *target) wait() Ending {
+	var e Ending
 	var used syscall.Rusage
 	for {
 		_, err := syscall.Wait4(t.pid, &e.WaitStatus, 0, &used)
@@ -123,19 +125,21 @@ func (t *target) wait() ending {
 // Helper is the helper's side; it returns only if the command cannot be
 // executed. If the recorder dies first the command runs all the same.
 func Helper(args []string) error {
-	if len(args) < 4 {
+	if len(args) < 5 {
 		return errors.New("this command is for dptrace itself")
 	}
 	goes, err1 := strconv.Atoi(args[0])
 	failed, err2 := strconv.Atoi(args[1])
-	if err := errors.Join(err1, err2); err != nil {
+	ignored, err3 := strconv.ParseUint(args[2], 16, 64)
+	if err := errors.Join(err1, err2, err3); err != nil {
 		return err
 	}
+	restoreSignals(signalSet(ignored)) // a signal that comes before exec does what it will do after it
 	unix.CloseOnExec(goes)
 	unix.CloseOnExec(failed)
 	var b [1]byte
 	_, _ = readFull(goes, b[:]) // until the other end is closed
-	err := execute(args[2], args[3:], environment())
+	err := execute(args[3], args[4:], environment())
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {
 		errno = syscall.EINVAL

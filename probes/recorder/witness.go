@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -37,8 +38,8 @@ const (
 	nothing = syscall.Signal(0)
 	// fence is what it sends to itself when it is asked. Of signals that have
 	// been handled os/signal gives the one of the lowest number first, and this
-	// one is above all that are forwarded.
-	fence = unix.SIGPWR
+	// one is the last of all. One that it has not sent itself is told as any other.
+	fence = syscall.Signal(lastSignal)
 )
 
 type witness struct {
@@ -50,7 +51,7 @@ type witness struct {
 
 // callWitness starts a witness. Without one every signal but Ctrl-C's is
 // forwarded.
-func callWitness() (*witness, error) {
+func callWitness(listened []syscall.Signal) (*witness, error) {
 	var in, out [2]int
 	if err := unix.Pipe2(in[:], unix.O_CLOEXEC); err != nil {
 		return nil, fmt.Errorf("start witness: %w", err)
@@ -60,10 +61,8 @@ func callWitness() (*witness, error) {
 		return nil, fmt.Errorf("start witness: %w", err)
 	}
 	args := []string{"dptrace", WitnessCommand}
-	for _, s := range forwarded {
-		if !signal.Ignored(s) {
-			args = append(args, strconv.Itoa(int(s.(syscall.Signal))))
-		}
+	for _, n := range listened {
+		args = append(args, strconv.Itoa(int(n)))
 	}
 	// Its stderr is its stdout: what it might say there is no testimony.
 	files := []uintptr{uintptr(in[0]), uintptr(out[1]), uintptr(out[1])}
@@ -137,9 +136,11 @@ func Witness(signals []string) error {
 		held |= 1 << (n - 1)
 	}
 	signal.Notify(c, fence)
+	var asked atomic.Int64 // fences that were sent and have not come
 	go func() {
 		for s := range c {
-			if s == fence {
+			if s == fence && asked.Load() > 0 {
+				asked.Add(-1)
 				s = nothing
 			}
 			_, _ = unix.Write(1, []byte{byte(s.(syscall.Signal))})
@@ -153,6 +154,7 @@ func Witness(signals []string) error {
 		if err := handled(held); err != nil {
 			return fmt.Errorf("witness: %w", err)
 		}
+		asked.Add(1)
 		if err := unix.Kill(os.Getpid(), fence); err != nil {
 			return fmt.Errorf("witness: %w", err)
 		}

@@ -14,7 +14,7 @@ import (
 func called(t *testing.T) *witness {
 	t.Helper()
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM)
-	w, err := callWitness()
+	w, err := callWitness(forwarded)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -115,7 +115,7 @@ class File(unittest.TestCase):
         self.assertGreater(started, 0)
         self.assertEqual(told, {"magic": b"DPR1", "version": 1, "head": one.head, "tail": 0, "capacity": 8192, "pid": os.getpid(),
                                 "ppid": os.getppid(), "flags": layouts.FLAG_ENDED, "dropped": 1, "beat": started, "hook_ns": 11,
-                                "calls": 12, "number": 2})
+                                "calls": 12, "number": 2, "bell": 2048})
 
     def test_the_recorders_fields(self):
         """What is written into the ring from outside is where the hook looks."""
@@ -125,12 +125,19 @@ class File(unittest.TestCase):
                 one.make()
             at = layouts.offsets(layouts.HEADER_FIELDS)
             with open(os.path.join(spool, os.listdir(spool)[0]), "r+b") as f:
-                for name, value in (("tail", one.head - 8), ("beat", 1)):
+                for name, value in (("tail", one.words[at["head"] // 8] - 8), ("beat", 1)):
                     f.seek(at[name])
                     f.write(value.to_bytes(8, "little"))
-            self.assertTrue(one.room(4096 - 8))
-            self.assertFalse(one.room(4096))
-            self.assertTrue(one.dead, "the last look was long ago")
+            while not one.dropped:
+                self.assertEqual(one.flags[0], 0)
+                one.put(layouts.OPTIMIZER, b"{}")
+            self.assertGreater(one.words[at["head"] // 8], 4096, "the tail was looked at")
+            self.assertEqual((one.dropped, one.flags[0]), (1, layouts.FLAG_UNREAD), "the last look was long ago")
+            one.put(layouts.OPTIMIZER, b"{}")
+            self.assertEqual(one.dropped, 2, "it counts on")
+            one.words[at["tail"] // 8] = head = one.words[at["head"] // 8]
+            one.put(layouts.OPTIMIZER, b"{}")
+            self.assertEqual((one.dropped, one.words[at["head"] // 8] > head), (2, True), "it goes on when the recorder is back")
 
     def test_types(self):
         self.assertEqual([getattr(ring, name.upper()) for name in rings.TYPES], list(range(len(rings.TYPES))))

@@ -51,7 +51,7 @@ class Files:
             self.find()
         except Exception as e:
             self.next = 1 << 62
-            unreadable = type(e) in (FileNotFoundError, PermissionError) and e.filename == _FD  # as in some sandboxes: no error of ours
+            unreadable = (type(e) is FileNotFoundError or type(e) is PermissionError) and e.filename == _FD  # as in some sandboxes: no error of ours
             if not unreadable and guard.theirs(e):
                 raise
         finally:

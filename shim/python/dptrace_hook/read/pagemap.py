@@ -61,7 +61,7 @@ class Extents:
         except Exception as e:
             worker.extents = None
             # as in some sandboxes: no error of ours
-            unreadable = type(e) in (FileNotFoundError, PermissionError) and e.filename == _PAGEMAP
+            unreadable = (type(e) is FileNotFoundError or type(e) is PermissionError) and e.filename == _PAGEMAP
             if not unreadable and guard.theirs(e):
                 raise
 

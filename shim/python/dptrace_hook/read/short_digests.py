@@ -28,7 +28,7 @@ class Budget:
 def length(value):
     """Items of a container; 0: it is none."""
     cls = type(value)
-    if cls in contents._LISTS or cls in contents._SETS or cls in objects.DICTS or cls is range:
+    if id(cls) in contents._LISTS or id(cls) in contents._SETS or id(cls) in objects.DICTS or cls is range:
         return len(value)
     return value.size if cls is sample.ndarray else value.numel() if cls is sample.tensor else 0
 
@@ -57,7 +57,7 @@ def whole(value, budget):
         if n > budget.items or not n:
             return None
         budget.items -= n
-        held = dict.items(value) if cls in objects.DICTS else value
+        held = dict.items(value) if id(cls) in objects.DICTS else value
         written = contents._written(held, None) or _samples(held, budget)
         return None if written is None else sample.blake2b(b"".join(written), digest_size=16).digest()
 
@@ -84,19 +84,19 @@ class _Look:
     def add(self, value, depth):
         self.left -= 1
         cls = type(value)
-        if cls in contents._ATOMS:
+        if id(cls) in contents._ATOMS:
             if cls is str or cls is bytes:
                 self.whole = self.whole and len(value) <= MAX_TEXT
                 value = value[:MAX_TEXT]
             self.pieces.append(marshal.dumps(value, 2))
-        elif cls in contents._LISTS or cls is range:
+        elif id(cls) in contents._LISTS or cls is range:
             self.pieces.append(b"[%d" % len(value))
             self.items(value, depth)
-        elif cls in contents._SETS:
+        elif id(cls) in contents._SETS:
             self.pieces.append(b"s%d" % len(value))
             self.whole = self.whole and len(value) <= MAX_ITEMS
             self.each(islice(value, MAX_ITEMS), depth)
-        elif cls in objects.DICTS:
+        elif id(cls) in objects.DICTS:
             self.pieces.append(b"{%d" % dict.__len__(value))
             self.whole = self.whole and dict.__len__(value) <= MAX_ITEMS
             for key, held in list(islice(dict.items(value), MAX_ITEMS)):

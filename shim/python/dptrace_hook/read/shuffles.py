@@ -17,7 +17,7 @@ def named(dataset):
     if known is None:
         if len(_streams) >= _MAX_STREAMS:
             _streams.clear()
-        known = _streams[id(cls)] = cls, not objects.library(cls.__dict__.get("__module__")) and not _NAMES.isdisjoint(_spelled(cls))
+        known = _streams[id(cls)] = cls, not objects.library(objects.members(cls).get("__module__")) and not _NAMES.isdisjoint(_spelled(cls))
     if not known[1]:
         return ""
     told = [v for k, v in list(objects.attributes_of(dataset, cls).items()) if type(k) is str and "shuffle" in k]

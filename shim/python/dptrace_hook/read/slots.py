@@ -292,7 +292,7 @@ def _number(found, reader, obj):
 def write_order(loader, number, number_of_pass):
     """The generators of a loader's samplers as a pass begins."""
     slots = Slots(number, number_of_pass, -1)
-    for found in discover.Walk().samplers(loader, loader.__dict__.get("dataset")):
+    for found in discover.Walk().samplers(loader, objects.attributes(loader).get("dataset")):
         slots.watch(found, BEGIN, 0)
 
 

@@ -28,6 +28,7 @@ HEADER_FIELDS = (
     ("hook_ns", "Q"),
     ("calls", "Q"),
     ("records", "Q"),
+    ("bell", "Q"),
 )
 
 # At the begin of each record; of a record of type PAD only what is in front of t_ns.
@@ -113,9 +114,8 @@ STATUS_WATCHED = 4096
 
 # Bits of the header's flags.
 FLAG_ENDED = 1
-FLAG_GAVE_UP = 2
+FLAG_UNREAD = 2
 FLAG_ERRORS = 4
-FLAG_BELL = 8
 
 
 def packed(fields):

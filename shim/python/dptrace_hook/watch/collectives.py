@@ -9,7 +9,7 @@ import sys
 
 from ..patch import wrapping
 from ..record import ring
-from ..read import groups
+from ..read import groups, objects
 from . import dist, steps, training
 
 _LOOKS = 8  # steps after collectives, until it is settled
@@ -100,7 +100,7 @@ def stepped(optimizer):
     _state["left"] -= 1
     reduced = {(address, n): group for address, n, group in pending}
     del pending[:]
-    torch, held, gradients = sys.modules["torch"], optimizer.__dict__.get("param_groups"), []
+    torch, held, gradients = sys.modules["torch"], objects.attributes(optimizer).get("param_groups"), []
     for group in held if type(held) is list else ():
         parameters = group.get("params") if type(group) is dict else None
         for p in parameters if type(parameters) is list else ():

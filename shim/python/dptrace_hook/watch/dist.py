@@ -86,7 +86,7 @@ def tell_sharded(name, mesh, over=None):
 
 
 def _model(wrapper):
-    return objects.name(type(wrapper.__dict__.get("_modules", {}).get("module")))
+    return objects.name(type(objects.attributes(wrapper).get("_modules", {}).get("module")))
 
 
 def wrap(owner, name, function):

@@ -31,7 +31,7 @@ def write(raised, loader, number, worker, batch, stage, asked=()):
     # Only what the interpreter itself can render: str() of the user's exception may be the user's code.
     text = ", ".join(a if type(a) is str else str(a) for a in _ARGS(raised) if type(a) in (str, int, float, bool))
     ring.put_json(ring.EXCEPTION, {"loader": loader, "pass": number, "worker": worker, "batch": batch, "stage": stage, "sample": sample,
-                                   "type": ("%s." % cls.__module__ if cls.__module__ != "builtins" else "") + cls.__qualname__,
+                                   "type": ("%s." % objects.module(cls) if objects.module(cls) != "builtins" else "") + objects.qualname(cls),
                                    "message": text[:500], "file": at[0], "line": at[1], "func": at[2]})
 
 
@@ -70,7 +70,7 @@ def uncaught():
         return None
     code = tb.tb_frame.f_code
     if code.co_name == "<module>":
-        return raised if tb.tb_frame.f_globals is getattr(sys.modules.get("__main__"), "__dict__", None) else None
+        return raised if tb.tb_frame.f_globals is objects.attributes(sys.modules.get("__main__")) else None
     return raised if code.co_name == "_run_module_as_main" else None  # python -m, a folder or an archive
 
 

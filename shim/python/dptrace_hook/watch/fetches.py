@@ -145,7 +145,7 @@ before_fetch = native.entering(enter)
 def failed(fetches, raised, args, kwargs):
     if fetches is None:
         return
-    if isinstance(raised, StopIteration):
+    if issubclass(type(raised), StopIteration):
         if fetches.batched:
             failures.leftover(raised, fetches.loader, fetches.number, fetches.worker, fetches.asked)
     else:

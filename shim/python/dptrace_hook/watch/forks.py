@@ -10,7 +10,7 @@ import threading
 
 from ..patch import wrapping
 from ..record import guard, ring
-from ..read import attributes, heap, identity, modes, slots
+from ..read import attributes, heap, identity, modes, objects, slots
 from . import children, collectives, dist, failures, fetches, iterators, processes, steps, training
 
 _state = {"fork": None, "tasks": 0}
@@ -74,7 +74,7 @@ def under_multiprocessing():
 
 def runs(args, kwargs):
     """Before multiprocessing.Process.run, in the child. DataLoader, Pool and Executor children are known by what they run."""
-    target = getattr(args[0].__dict__.get("_target"), "__name__", "")
+    target = processes.name_of(objects.attributes(args[0]).get("_target"))
     if target in processes.LIBRARYS_OWN:
         return None
     ring.ring.kind = "fork"

@@ -81,7 +81,7 @@ def in_eval():
     """Whether a module that is trained is in evaluation mode."""
     for reference in _roots:
         root = reference()
-        if root is not None and root.__dict__.get("training") is False and holds(root):
+        if root is not None and objects.attributes(root).get("training") is False and holds(root):
             return True
     return False
 
@@ -95,12 +95,12 @@ def holds(root):
         _trained.clear()
     found, todo, seen = False, [root], 0
     while todo and seen < MAX_MODULES and not found:
-        d = todo.pop().__dict__
+        d = objects.attributes(todo.pop())
         seen += 1
         parameters, children = d.get("_parameters"), d.get("_modules")
-        if isinstance(parameters, dict):
+        if issubclass(type(parameters), dict):
             found = any(steps.known(p) for p in list(dict.values(parameters)) if p is not None)
-        if isinstance(children, dict):
+        if issubclass(type(children), dict):
             todo += [m for m in list(dict.values(children)) if m is not None]
     _trained[id(root)] = (weakref.ref(root), found, steps.made)
     return found
@@ -293,7 +293,7 @@ def rows(data, depth=3):
     elif issubclass(cls, dict):
         inside = dict.values(data)
     elif issubclass(cls, (tuple, list)):
-        if cls.__name__ == "PackedSequence":  # its first is of all steps of all sequences
+        if objects.called(cls) == "PackedSequence":  # its first is of all steps of all sequences
             return -1
         inside = tuple.__iter__(data) if issubclass(cls, tuple) else list.__iter__(data)
     else:
@@ -304,14 +304,14 @@ def rows(data, depth=3):
     if depth:
         left = 16
         for value in inside:
-            found = -1 if value is None or type(value) in _ATOMS else rows(value, depth - 1)
+            found = -1 if value is None or id(type(value)) in _ATOMS else rows(value, depth - 1)
             left -= 1
             if found >= 0 or not left:
                 return found
     return -1
 
 
-_ATOMS = {int, float, str, bytes, bool}
+_ATOMS = objects.ids(int, float, str, bytes, bool)
 
 
 def _attributes(data, cls):
