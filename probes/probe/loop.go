@@ -44,7 +44,8 @@ type Turn struct {
 	Until  time.Time     // what is due by then is due now: a look can come earlier than was asked for, with others
 	Ending bool          // the target has ended
 	Rung   bool          // a bell has rung, maybe one of this probe
-	Spent  time.Duration // CPU time of the calls of this watch so far
+	Began  time.Duration // CPU time of starting the probe
+	Spent  time.Duration // and of the calls of its watch so far
 }
 
 // Loop lets the watches of a recording look, one after another, as they wish to
@@ -69,6 +70,7 @@ type entry struct {
 	next   time.Time // when it does
 	rung   bool
 	failed bool
+	began  time.Duration
 	spent  time.Duration
 }
 
@@ -92,12 +94,15 @@ func NewLoop() (*Loop, error) {
 
 // Add starts a probe with this name: bells that start hangs up are its own.
 func (l *Loop) Add(name string, start func() (Watch, error)) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before := ThreadCPU()
 	l.Bells.owner = len(l.entries)
 	watch, err := start()
 	if err != nil {
 		return err
 	}
-	l.entries = append(l.entries, &entry{name: name, watch: watch})
+	l.entries = append(l.entries, &entry{name: name, watch: watch, began: ThreadCPU() - before})
 	return nil
 }
 
@@ -200,7 +205,7 @@ func (l *Loop) spread() {
 // call calls a watch and counts what that costs.
 func (e *entry) call(failed func(string, error), f func(Turn) error, now time.Time, ending bool) {
 	before := ThreadCPU()
-	err := f(Turn{Now: now, Until: now, Ending: ending, Spent: e.spent})
+	err := f(Turn{Now: now, Until: now, Ending: ending, Began: e.began, Spent: e.spent})
 	e.spent += ThreadCPU() - before
 	if err != nil {
 		e.failed = true
