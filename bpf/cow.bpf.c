@@ -29,6 +29,7 @@ struct {
 	__type(value, struct pages);
 } blocks SEC(".maps");
 
+__u64 changed; /* set when anything is counted in blocks; the recorder clears it before it reads them */
 __u64 lost_blocks; /* faults whose block found no room; struct proc has counted them */
 
 /* x86's page fault error code (arch/x86/include/asm/trap_pf.h): the page was present, and written to. */
@@ -47,6 +48,8 @@ static __always_inline int fault(unsigned long address, unsigned long code, bool
 	}
 	if (!(p->flags & INHERITS))
 		return 0;
+	if (!changed) /* mostly it is: no processor takes the line from another one for it */
+		changed = 1;
 	__sync_fetch_and_add(kernel ? &p->kernel : &p->user, 1);
 	struct block key = { .id = p->id, .number = address >> 21 };
 	struct pages *n = bpf_map_lookup_elem(&blocks, &key);

@@ -16,6 +16,7 @@
 char LICENSE[] SEC("license") = "GPL";
 
 __u64 runs; /* about how many system calls the run's processes have made: each is a run of the program */
+__u64 rung; /* when the recorder was woken last */
 __u64 lost_events; /* files that found no room in the ring */
 __u64 lost_more; /* opens of files beyond the first MOST_FILES of their process */
 __u64 lost_paths; /* files whose path is longer than struct open_event has room for */
@@ -49,6 +50,8 @@ struct {
 
 /* bpf2go exports a type only if something of it exists. */
 const struct open_event *unused_open_event __attribute__((unused));
+
+#define BELL_NS 500000000ull
 
 enum { S_IFMT = 0170000, S_IFREG = 0100000 }; /* include/uapi/linux/stat.h */
 enum { O_TRUNC = 01000 }; /* include/uapi/asm-generic/fcntl.h */
@@ -187,9 +190,12 @@ int BPF_PROG(files_opened, struct pt_regs *regs, long fd)
 		bpf_ringbuf_discard(o, BPF_RB_NO_WAKEUP);
 		return 0;
 	}
-	/* The recorder looks every tenth of a second. It is woken when a quarter of the ring is full; and when it has to ask the
-	   process for the folder of a relative name, while that is there. */
-	bool now = o->path[0] != '/' || bpf_ringbuf_query(&files, 0) > (1 << 20);
-	bpf_ringbuf_submit(o, now ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+	/* As in process.bpf.c; and when the recorder has to ask the process for the folder of a relative name, while that is there. */
+	if (o->path[0] != '/' || o->ts_ns - rung >= BELL_NS || bpf_ringbuf_query(&files, 0) > (1 << 20)) {
+		rung = o->ts_ns;
+		bpf_ringbuf_submit(o, BPF_RB_FORCE_WAKEUP);
+	} else {
+		bpf_ringbuf_submit(o, BPF_RB_NO_WAKEUP);
+	}
 	return 0;
 }

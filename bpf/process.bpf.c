@@ -17,8 +17,10 @@ char LICENSE[] SEC("license") = "GPL";
 const volatile __u32 target_pid; /* of the helper that will become the target, in the recorder's pid namespace */
 const volatile __u32 pidns; /* inode number of that namespace */
 
+__u32 depth; /* of that namespace: 0 the first one, 1 those within; known with the target */
 __u32 last_id; /* of a process */
 __u64 lost[KINDS]; /* events that found no room, by kind */
+__u64 rung; /* when the recorder was woken last */
 __u64 lost_procs; /* processes that found no room in procs: they and their descendants are not seen */
 
 struct {
@@ -35,19 +37,20 @@ const struct mapping *unused_mapping __attribute__((unused));
 const struct signal_event *unused_signal_event __attribute__((unused));
 const struct oom_event *unused_oom_event __attribute__((unused));
 
+/* What a pid is called in the recorder's namespace, if that is so deep; 0: it is another one of that depth. */
+static __always_inline __u32 number_at(struct pid *pid, __u32 level)
+{
+	void *numbers = (void *)pid + bpf_core_field_offset(struct pid, numbers);
+	struct upid *at = numbers + level * bpf_core_type_size(struct upid);
+	return BPF_CORE_READ(at, ns, ns.inum) == pidns ? BPF_CORE_READ(at, nr) : 0;
+}
+
 /* pid of a task's thread group as the recorder sees it; 0: it does not. A pid has a number in its own namespace and in
    each one above it. */
 static __always_inline __u32 visible_pid(struct task_struct *task)
 {
 	struct pid *pid = BPF_CORE_READ(task, signal, pids[PIDTYPE_TGID]);
-	__u32 level = BPF_CORE_READ(pid, level);
-	void *numbers = (void *)pid + bpf_core_field_offset(struct pid, numbers);
-	for (int i = 0; i <= MAX_PID_NS_LEVEL && i <= level; i++) {
-		struct upid *at = numbers + i * bpf_core_type_size(struct upid);
-		if (BPF_CORE_READ(at, ns, ns.inum) == pidns)
-			return BPF_CORE_READ(at, nr);
-	}
-	return 0;
+	return BPF_CORE_READ(pid, level) >= depth ? number_at(pid, depth) : 0;
 }
 
 static __always_inline void begin(struct event *e, enum kind kind, __u32 id, struct task_struct *task)
@@ -60,8 +63,19 @@ static __always_inline void begin(struct event *e, enum kind kind, __u32 id, str
 	e->start_ns = BPF_CORE_READ(task, group_leader, start_boottime);
 }
 
-/* The recorder looks every tenth of a second; it is woken only when a quarter of the ring is full. */
-#define submit(e) bpf_ringbuf_submit(e, bpf_ringbuf_query(&events, 0) > (1 << 20) ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP)
+/* The recorder sleeps until the first event after BELL_NS without one, and looks again after BELL_NS as long as there are
+   any: no event waits longer, and many do not wake it more often. */
+#define BELL_NS 100000000ull
+
+static __always_inline __u64 wakes(__u64 now)
+{
+	if (now - rung < BELL_NS && bpf_ringbuf_query(&events, 0) < (1 << 20))
+		return BPF_RB_NO_WAKEUP;
+	rung = now;
+	return BPF_RB_FORCE_WAKEUP;
+}
+
+#define submit(event) bpf_ringbuf_submit(event, wakes((event)->e.ts_ns))
 #define miss(kind) __sync_fetch_and_add(&lost[kind], 1)
 
 /* In copy_process, before the child can run: nothing that it does can come earlier. */
@@ -99,7 +113,14 @@ int BPF_PROG(process_fork, struct task_struct *task, __u64 flags)
 /* The target is followed from its exec on: before it was a helper of the recorder. */
 static __always_inline struct proc *adopt(struct task_struct *task)
 {
-	if (last_id || visible_pid(task) != target_pid)
+	if (last_id)
+		return 0;
+	struct pid *pid = BPF_CORE_READ(task, signal, pids[PIDTYPE_TGID]);
+	__u32 level = BPF_CORE_READ(pid, level), number = 0;
+	for (int i = 0; i <= MAX_PID_NS_LEVEL && i <= level && !number; i++)
+		if ((number = number_at(pid, i)))
+			depth = i;
+	if (number != target_pid)
 		return 0;
 	__u32 tgid = BPF_CORE_READ(task, tgid);
 	struct proc target = { .id = __sync_fetch_and_add(&last_id, 1) + 1, .pid = target_pid };

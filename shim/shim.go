@@ -6,10 +6,8 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 )
 
 // A pattern that names a folder would leave out __init__.py: those with a
@@ -41,32 +39,34 @@ type Session struct {
 	Digest  string `json:"digest"` // which samples: DigestBudget, DigestFull or DigestOff
 }
 
-// Unpack writes the hook and its session to dir, which is made (mode 0700).
-func Unpack(dir string, s Session) error {
-	s.Version = Version
-	err := fs.WalkDir(files, "python", func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		to := filepath.Join(dir, strings.TrimPrefix(path, "python"))
-		if d.IsDir() {
-			return os.Mkdir(to, 0o700)
-		}
-		source, err := files.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(to, source, 0o600)
-	})
-	if err != nil {
-		return fmt.Errorf("unpack the hook: %w", err)
-	}
-	text, err := json.Marshal(s)
-	if err != nil {
-		return fmt.Errorf("unpack the hook: %w", err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, sessionFile), text, 0o600); err != nil {
+// Unpack writes the hook and its session to dir, which is made (mode 0700). Of the
+// package it makes a link, if shared is a folder that has it; "": a copy.
+func Unpack(dir string, s Session, shared string) error {
+	if err := unpack(dir, s, shared); err != nil {
 		return fmt.Errorf("unpack the hook: %w", err)
 	}
 	return nil
+}
+
+func unpack(dir string, s Session, shared string) error {
+	err := os.Mkdir(dir, 0o700)
+	switch {
+	case err != nil:
+	case shared == "":
+		err = copyFiles(dir, packageName)
+	default:
+		err = os.Symlink(filepath.Join(shared, packageName), filepath.Join(dir, packageName))
+	}
+	if err == nil {
+		err = copyFiles(dir, "sitecustomize.py")
+	}
+	if err != nil {
+		return err
+	}
+	s.Version = Version
+	text, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, sessionFile), text, 0o600)
 }

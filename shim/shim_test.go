@@ -47,7 +47,7 @@ func TestEmbedsEveryFile(t *testing.T) {
 
 func TestUnpack(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "hook")
-	if err := Unpack(dir, Session{Spool: "/spool", Ring: 4096, Rings: 2, Lock: "/lock", Digest: DigestFull}); err != nil {
+	if err := Unpack(dir, Session{Spool: "/spool", Ring: 4096, Rings: 2, Lock: "/lock", Digest: DigestFull}, ""); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"sitecustomize.py", "dptrace_hook/__init__.py", "session.json"} {
@@ -102,7 +102,7 @@ func TestEnviron(t *testing.T) {
 
 func TestFind(t *testing.T) {
 	ours := filepath.Join(t.TempDir(), "hook")
-	if err := Unpack(ours, Session{Spool: "/spool", Lock: "/lock"}); err != nil {
+	if err := Unpack(ours, Session{Spool: "/spool", Lock: "/lock"}, ""); err != nil {
 		t.Fatal(err)
 	}
 	theirs := t.TempDir() // some other tool's session.json

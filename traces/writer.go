@@ -237,6 +237,18 @@ func (w *Writer) Tick() {
 	}
 }
 
+// Waiting reports whether there are rows that are not written yet.
+func (w *Writer) Waiting() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, t := range w.order {
+		if t.buffered.rows > 0 || t.lost > t.told {
+			return true
+		}
+	}
+	return false
+}
+
 // Flush writes all rows, and returns the last error if any could not be
 // written; those wait for the next attempt.
 func (w *Writer) Flush() error {

@@ -12,15 +12,19 @@ import (
 
 const (
 	// Between two looks at the kernel's counts: this long, or so long that
-	// looking is a hundredth of the time.
+	// looking is no more than this share of the time, but no longer than that.
+	// Going through the map takes 1 ms where it is empty.
 	lookEvery = time.Second
-	lookShare = 0.01
+	lookShare = 0.002
+	lookLimit = 10 * time.Second
 )
 
 // watcher holds what the programs count, and hands it on.
 type watcher struct {
 	*probe.Recording
 	blocks   *ebpf.Map
+	changed  *ebpf.Variable      // not 0: so are the counts
+	known    uint64              // probe.Tree.Changes of the last welcome
 	procs    map[uint32]*process // by the ID of the kernel side
 	finished map[uint32]bool
 	parents  map[uint32]forker // what they had mapped when they forked last
@@ -42,24 +46,26 @@ var kernelSide = probe.KernelSide{
 func start(r *probe.Recording) (probe.Watch, error) { return kernelSide.Start(r) }
 
 func open(r *probe.Recording, p *probe.Programs) probe.Handler {
-	w := &watcher{Recording: r, blocks: p.Maps[cowMapBlocks], procs: map[uint32]*process{}, finished: map[uint32]bool{},
+	w := &watcher{Recording: r, blocks: p.Maps[cowMapBlocks], changed: p.Variables[cowVarChanged], procs: map[uint32]*process{}, finished: map[uint32]bool{},
 		parents: map[uint32]forker{}}
 	// One run of a program for each page fault of the run's processes.
 	return probe.Handler{Look: w.tick, Runs: r.Tree.Faults, End: w.end}
 }
 
-func (w *watcher) tick(now time.Time) error {
+func (w *watcher) tick(now time.Time) (next time.Time, err error) {
 	w.welcome()
 	if now.Before(w.next) {
-		return nil
+		return w.next, nil
 	}
 	before := probe.ThreadCPU()
-	err := w.look(now)
-	w.next = now.Add(max(lookEvery, time.Duration(float64(probe.ThreadCPU()-before)/lookShare)))
-	return err
+	err = w.look(now)
+	spent := float64(probe.ThreadCPU() - before)
+	w.next = now.Add(min(max(lookEvery, time.Duration(spent/lookShare)), lookLimit))
+	return w.next, err
 }
 
 func (w *watcher) end() error {
+	_ = w.changed.Set(uint64(1)) // whatever it says: this is the last time
 	err := w.look(time.Now())
 	w.tellAll()
 	return err
@@ -67,6 +73,11 @@ func (w *watcher) end() error {
 
 // welcome reads the mappings of processes that are new, or of their parents.
 func (w *watcher) welcome() {
+	changes := w.Tree.Changes()
+	if changes == w.known {
+		return
+	}
+	w.known = changes
 	for _, r := range w.Tree.All() {
 		if r.Inherit && w.procs[r.ID] == nil && !w.finished[r.ID] {
 			w.of(r)
@@ -79,11 +90,13 @@ func (w *watcher) welcome() {
 // read: nothing can be added to them then.
 func (w *watcher) look(now time.Time) error {
 	nodes := map[uint32]probe.Node{}
+	unfinished := false
 	for _, r := range w.Tree.All() {
 		nodes[r.ID] = r
+		unfinished = unfinished || !r.Ended.IsZero() && !w.finished[r.ID]
 	}
 	var spent []cowBlock
-	err := w.read(func(b cowBlock, n cowPages) {
+	err := w.read(unfinished, func(b cowBlock, n cowPages) {
 		r, ok := nodes[b.Id]
 		switch {
 		case !ok: // its fork is still in the ring
@@ -125,8 +138,20 @@ func (w *watcher) look(now time.Time) error {
 	return nil
 }
 
-// read calls f with all counts that the kernel holds.
-func (w *watcher) read(f func(cowBlock, cowPages)) error {
+// read calls f with all counts that the kernel holds, if there are new ones, or
+// if it must: a processor that counts right now may have seen that others were
+// told of, and tells of its own with its next one.
+func (w *watcher) read(must bool, f func(cowBlock, cowPages)) error {
+	var changed uint64
+	if err := w.changed.Get(&changed); err != nil {
+		return fmt.Errorf("read whether pages were copied: %w", err)
+	}
+	if changed == 0 && !must {
+		return nil
+	}
+	if err := w.changed.Set(uint64(0)); err != nil { // first: what comes meanwhile is new
+		return fmt.Errorf("read whether pages were copied: %w", err)
+	}
 	if w.keys == nil {
 		const batch = 4096 // looking each up alone takes ten times as long: 230 ms against 20 for 60,000
 		w.keys, w.values = make([]cowBlock, batch), make([]cowPages, batch)

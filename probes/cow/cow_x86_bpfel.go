@@ -45,6 +45,7 @@ const (
 	cowMapProcs      = "procs"
 	cowProgCowKernel = "cow_kernel"
 	cowProgCowUser   = "cow_user"
+	cowVarChanged    = "changed"
 	cowVarLostBlocks = "lost_blocks"
 )
 
@@ -106,6 +107,7 @@ type cowMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type cowVariableSpecs struct {
+	Changed    *ebpf.VariableSpec `ebpf:"changed"`
 	LostBlocks *ebpf.VariableSpec `ebpf:"lost_blocks"`
 }
 
@@ -144,6 +146,7 @@ func (m *cowMaps) Close() error {
 //
 // It can be passed to loadCowObjects or ebpf.CollectionSpec.LoadAndAssign.
 type cowVariables struct {
+	Changed    *ebpf.Variable `ebpf:"changed"`
 	LostBlocks *ebpf.Variable `ebpf:"lost_blocks"`
 }
 

@@ -26,6 +26,7 @@ var kernelSide = probe.KernelSide{
 	Probe: "files",
 	Load:  loadFiles,
 	Ring:  filesMapFiles,
+	Pause: time.Second / 2, // BELL_NS of bpf/files.bpf.c
 	Table: "opened",
 	Drops: []probe.Drop{
 		{Variable: filesVarLostEvents, Table: "opened", Reason: "the ring of the files probe was full"},
@@ -65,7 +66,7 @@ func open(r *probe.Recording, p *probe.Programs) probe.Handler {
 	w := &watcher{Recording: r, programs: p, procs: map[uint32]*process{}}
 	return probe.Handler{
 		Take:   w.take,
-		Look:   func(time.Time) error { w.tell(); return nil },
+		Look:   func(time.Time) (time.Time, error) { w.tell(); return time.Time{}, nil },
 		Second: func(time.Time) { w.finish(false); w.tellNameless() },
 		Runs:   func() uint64 { return p.Counter(filesVarRuns, 0) },
 		End:    w.end,

@@ -58,6 +58,7 @@ const (
 	filesVarLostEvents      = "lost_events"
 	filesVarLostMore        = "lost_more"
 	filesVarLostPaths       = "lost_paths"
+	filesVarRung            = "rung"
 	filesVarRuns            = "runs"
 	filesVarUnusedOpenEvent = "unused_open_event"
 )
@@ -124,6 +125,7 @@ type filesVariableSpecs struct {
 	LostEvents      *ebpf.VariableSpec `ebpf:"lost_events"`
 	LostMore        *ebpf.VariableSpec `ebpf:"lost_more"`
 	LostPaths       *ebpf.VariableSpec `ebpf:"lost_paths"`
+	Rung            *ebpf.VariableSpec `ebpf:"rung"`
 	Runs            *ebpf.VariableSpec `ebpf:"runs"`
 	UnusedOpenEvent *ebpf.VariableSpec `ebpf:"unused_open_event"`
 }
@@ -170,6 +172,7 @@ type filesVariables struct {
 	LostEvents      *ebpf.Variable `ebpf:"lost_events"`
 	LostMore        *ebpf.Variable `ebpf:"lost_more"`
 	LostPaths       *ebpf.Variable `ebpf:"lost_paths"`
+	Rung            *ebpf.Variable `ebpf:"rung"`
 	Runs            *ebpf.Variable `ebpf:"runs"`
 	UnusedOpenEvent *ebpf.Variable `ebpf:"unused_open_event"`
 }

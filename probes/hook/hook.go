@@ -4,7 +4,6 @@
 package hook
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -27,17 +26,8 @@ var Probe = probe.Probe{
 }
 
 const (
-	// The pause between two looks at the rings: so short while a ring fills by
-	// an eighth in it, so long while hardly anything comes.
-	minPause = 5 * time.Millisecond
-	maxPause = 100 * time.Millisecond
-
-	beatEvery = time.Second     // a tenth of what makes the hook give up
-	costEvery = 5 * time.Second // overhead rows
-
-	// After the target's end its descendants may live on, as daemons do. They
-	// get this long to end; what they write later is not recorded.
-	grace = time.Second
+	beatEvery = 2 * time.Second  // a fifth of what makes the hook give up
+	costEvery = 10 * time.Second // overhead rows
 
 	remember = 30 * time.Second
 
@@ -49,74 +39,88 @@ const (
 type reader struct {
 	*probe.Recording
 	dir     int // descriptor of the spool
+	notices *notices
 	rings   map[string]*source
 	ignored map[string]bool // files that are no rings, damaged ones, and those that could not be removed
 	sources sources
 	buf     []byte
 	listed  time.Time // of the spool
-	ending  bool      // the target has ended
-	until   time.Time // then: how long the processes that live on are waited for
-	unseen  []*source // ended
+	noticed time.Time // that there was something new in it
+	unmade  bool      // a ring has no header yet
+	looked  time.Time
+	pause   time.Duration // between two looks
+	ending  bool          // the target has ended
+	until   time.Time     // then: how long the processes that live on are waited for
+	rung    bool          // a process may have
+	unseen  []*source     // ended
 
 	searched int // bytes of source
 }
 
 func start(r *probe.Recording) (probe.Watch, error) {
+	d, err := open(r)
+	if err != nil {
+		return probe.Watch{}, err
+	}
+	return d.watching(), nil
+}
+
+func open(r *probe.Recording) (*reader, error) {
 	dir, err := unix.Open(r.Spool, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open spool %s: %w", r.Spool, err)
 	}
-	d := &reader{Recording: r, dir: dir, rings: map[string]*source{}, ignored: map[string]bool{}, sources: sources{}}
-	return d.watch, nil
+	return &reader{Recording: r, dir: dir, notices: notice(r.Spool, r.Bells), rings: map[string]*source{}, ignored: map[string]bool{},
+		sources: sources{}, pause: bellless}, nil
 }
 
-func (d *reader) watch(ctx context.Context) error {
-	defer func() { _ = unix.Close(d.dir) }()
-	pause := minPause
-	for ctx.Err() == nil {
-		pause = d.pause(pause, d.look(time.Now()))
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
+func (d *reader) watching() probe.Watch {
+	return probe.Watch{Look: d.turn, Calm: func() bool { return len(d.rings) == 0 }, End: d.end, Close: d.close}
+}
+
+// turn is a look, and when the next one is due.
+func (d *reader) turn(t probe.Turn) (next time.Time, err error) {
+	if d.rung = t.Rung; t.Ending && !d.ending {
+		d.ending, d.until = true, t.Now.Add(probe.Grace)
 	}
-	d.ending, d.until = true, time.Now().Add(grace)
-	for {
-		d.look(time.Now())
-		if len(d.rings) == 0 || d.late() {
-			break
-		}
-		time.Sleep(minPause)
-	}
+	d.look(t.Now)
+	return t.Now.Add(d.pause), nil
+}
+
+// end leaves the processes that live on.
+func (d *reader) end(probe.Turn) error {
 	for _, s := range d.rings {
 		d.leave(s)
 	}
 	return nil
 }
 
-// pause follows the fullest ring: fill is how much of it was new.
-func (d *reader) pause(last time.Duration, fill float64) time.Duration {
-	switch {
-	case fill > 1.0/8:
-		last /= 2
-	case fill < 1.0/32:
-		last += last / 2
-	}
-	return min(max(last, minPause), maxPause)
+func (d *reader) close() {
+	d.notices.close()
+	_ = unix.Close(d.dir)
 }
 
 // look takes what is new in all rings.
-func (d *reader) look(now time.Time) (fill float64) {
+func (d *reader) look(now time.Time) {
+	if d.notices.taken() {
+		d.listed, d.noticed = time.Time{}, now
+	}
 	d.list(now)
 	d.forget(now)
+	since := max(now.Sub(d.looked), time.Millisecond)
+	d.looked = now
+	fastest, bells := 0.0, d.notices != nil
 	for _, s := range d.rings {
 		// Who lives on could write for ever; what the others have left has an end.
 		if d.late() && !s.ended() {
 			continue
 		}
-		fill = max(fill, d.tend(s, now))
+		bells = bells && s.bell > 0 && s.bell <= s.capacity/2
+		fastest = max(fastest, d.tend(s, now)/since.Seconds())
 	}
-	return fill
+	if d.pause = pause(fastest, bells); d.unmade && now.Sub(d.noticed) < time.Second {
+		d.pause = min(d.pause, unmadePause)
+	}
 }
 
 // late reports whether those that live on have had their time.
@@ -134,7 +138,7 @@ func (d *reader) list(now time.Time) {
 	if changed.Before(d.listed.Add(-time.Second / 20)) {
 		return
 	}
-	d.listed = now
+	d.listed, d.unmade = now, false
 	entries, err := os.ReadDir(d.Spool)
 	if err != nil {
 		return
@@ -154,7 +158,7 @@ func (d *reader) list(now time.Time) {
 		r, err := openRing(d.dir, name)
 		switch {
 		case errors.Is(err, errNotYet), errors.Is(err, unix.ENOENT):
-			d.listed = time.Time{} // look again
+			d.listed, d.unmade = time.Time{}, true // look again
 		case err != nil:
 			d.ignored[name] = true
 			d.Rows.Append(traces.Lost{Head: traces.Head{TsNS: probe.Now()}, Source: "hook", Count: 1, Reason: err.Error()})

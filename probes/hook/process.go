@@ -18,6 +18,7 @@ type source struct {
 	proc      uint32
 	pid       int32
 	start     uint64 // 0: not a process that can be seen from here
+	handle    *handle
 	strikes   int
 	bad       uint64 // records that could not be decoded
 	lostTold  uint64 // records that found no room, in a Lost row
@@ -34,7 +35,7 @@ type source struct {
 
 // open finds out which process a new ring belongs to.
 func (d *reader) open(r *ring) *source {
-	s := &source{ring: r, pid: r.header.pid}
+	s := &source{ring: r, pid: r.header.pid, handle: follow(r.header.pid, d.Bells)} // before its start is read: it is the same process then
 	var p probe.Proc
 	if st, err := procfs.ReadStat(s.pid); err == nil && !startedAfter(st, r.startNS) && isOwner(st, r) {
 		p, _ = d.Procs.Of(s.pid, st.StartTicks)
@@ -42,6 +43,8 @@ func (d *reader) open(r *ring) *source {
 			p = d.Procs.Exec(s.pid, st.StartTicks)
 		}
 	} else {
+		s.handle.close()
+		s.handle = nil
 		p = d.Procs.OfEnded(s.pid)
 	}
 	s.proc, s.start = p.Number, p.Start
@@ -76,6 +79,9 @@ func (s *source) ended() bool {
 	if s.start == 0 { // ended before it was looked at, or its pid is not one of ours
 		return unix.Kill(int(s.pid), 0) == unix.ESRCH
 	}
+	if ended, known := s.handle.ended(); known {
+		return ended
+	}
 	st, err := procfs.ReadStat(s.pid)
 	return err != nil || st.StartTicks != s.start || st.Gone()
 }
@@ -83,13 +89,18 @@ func (s *source) ended() bool {
 // tend takes what is new in one ring, and gives it back when its process has
 // ended. fill is how much of the ring was new.
 func (d *reader) tend(s *source, now time.Time) (fill float64) {
-	due := d.ending || now.Sub(s.quietFrom) > quiet && now.Sub(s.asked) > quiet
-	ended := due && s.ended() // asked before reading: what it wrote last is read then
+	due := d.ending || d.rung || now.Sub(s.quietFrom) > quiet && now.Sub(s.asked) > quiet
+	ended := due && s.ended() || s.flags&flagEnded != 0 // asked before reading: what it wrote last is read then
 	if due {
 		s.asked = now
 	}
-	n, buf, err := s.drain(d.buf, func(r record) { d.take(s, r) })
-	d.buf = buf
+	n, err := d.drain(s)
+	if err == nil && !ended && s.flags&flagEnded != 0 { // its head may have been read before it was set
+		ended = true
+		var more int
+		more, err = d.drain(s)
+		n += more
+	}
 	if n > 0 {
 		s.quietFrom = now
 		s.strikes = 0
@@ -108,16 +119,22 @@ func (d *reader) tend(s *source, now time.Time) (fill float64) {
 		d.account(s)
 		s.costed = now
 	}
-	if ended && n == 0 && err == nil {
+	if ended && err == nil && s.tail == s.head {
 		d.finish(s)
 	}
 	return float64(n) / float64(s.capacity)
+}
+
+func (d *reader) drain(s *source) (n int, err error) {
+	n, d.buf, err = s.drain(d.buf, func(r record) { d.take(s, r) })
+	return n, err
 }
 
 // finish ends a ring whose process has: its space is free again.
 func (d *reader) finish(s *source) {
 	d.account(s)
 	s.close()
+	s.handle.close()
 	if err := unix.Unlinkat(d.dir, s.name, 0); err != nil {
 		d.ignored[s.name] = true
 	}

@@ -32,6 +32,7 @@ var (
 	atHookNS   = at(layouts.Header, "hook_ns", 'Q')
 	atCalls    = at(layouts.Header, "calls", 'Q')
 	atRecords  = at(layouts.Header, "records", 'Q')
+	atBell     = at(layouts.Header, "bell", 'Q')
 
 	flagEnded  = layouts.Flags["ended"]
 	flagUnread = layouts.Flags["unread"]
@@ -49,6 +50,7 @@ type header struct {
 	dropped        uint64
 	hookNS         uint64
 	calls, records uint64
+	bell           uint64 // bytes after each of which it rings; 0: it does not
 }
 
 var (
@@ -134,7 +136,7 @@ func (r *ring) readHeader() error {
 	r.header = header{
 		head: u64(b, atHead), tail: u64(b, atTail), capacity: u32(b, atCapacity), pid: int32(u32(b, atPid)), ppid: int32(u32(b, atPpid)),
 		flags: u32(b, atFlags), startNS: int64(u64(b, atStart)), dropped: u64(b, atDropped),
-		hookNS: u64(b, atHookNS), calls: u64(b, atCalls), records: u64(b, atRecords),
+		hookNS: u64(b, atHookNS), calls: u64(b, atCalls), records: u64(b, atRecords), bell: u64(b, atBell),
 	}
 	return nil
 }

@@ -66,6 +66,20 @@ func SpoolBase(trace string) (string, error) {
 	return "", fmt.Errorf("no folder for the hook's records (set TMPDIR to a folder on a local disk): %s", strings.Join(why, "; "))
 }
 
+// CacheBase is the folder of the user's caches, made where it is missing, if what
+// lies in it is as safe from others as a spool.
+func CacheBase() (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(cache, "dptrace")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	return checkSpool(dir)
+}
+
 // checkSpool tells where a folder is, and why it cannot hold the spool, nil if it can.
 func checkSpool(dir string) (real string, err error) {
 	real, err = filepath.EvalSymlinks(dir)

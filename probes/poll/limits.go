@@ -17,7 +17,10 @@ import (
 )
 
 const (
+	// Between two looks: so long at first, and up to so long while usage hardly
+	// moves.
 	limitsEvery = 2 * time.Second
+	limitsLate  = 4 * time.Second
 	// A change of usage by less than this share of the limit is not worth a row.
 	noticeable = 0.01
 )
@@ -34,6 +37,7 @@ type group struct {
 type limits struct {
 	groups []group // the target's own first, then those above it
 	next   time.Time
+	pause  time.Duration
 	kills  map[string]int64 // by scope, of the last row
 	usage  map[string]int64
 }
@@ -45,17 +49,22 @@ func (w *watcher) look(now time.Time, always bool) {
 	if !always && now.Before(l.next) {
 		return
 	}
-	l.next = now.Add(limitsEvery)
+	l.pause = min(max(2*l.pause, limitsEvery), limitsLate)
 	rows, host := l.read()
 	for _, row := range rows {
-		change := row.Usage - l.usage[row.Scope]
-		if !always && row.OomKills == l.kills[row.Scope] && math.Abs(float64(change)) < noticeable*float64(cmp.Or(row.Limit, host)) {
+		change := math.Abs(float64(row.Usage - l.usage[row.Scope]))
+		notice := noticeable * float64(cmp.Or(row.Limit, host))
+		if change > notice/4 {
+			l.pause = limitsEvery
+		}
+		if !always && row.OomKills == l.kills[row.Scope] && change < notice {
 			continue
 		}
 		l.usage[row.Scope], l.kills[row.Scope] = row.Usage, row.OomKills
 		row.Head = traces.Head{TsNS: probe.Now()}
 		w.Rows.Append(row)
 	}
+	l.next = now.Add(l.pause)
 }
 
 // ended looks whether the out-of-memory killer has ended the process that has

@@ -25,9 +25,11 @@ const (
 	lateShare  = 0.001
 	soonest    = time.Second
 	// What reading it from all of them may cost: a share of the CPU time of the
-	// run, or of one core if that is more; and so much besides, for short runs.
+	// run, for memory grows where something is done; a smaller one of a core; and so
+	// much besides, for short runs.
 	measureShare  = 0.002
-	measureCredit = 20 * time.Millisecond
+	measureIdle   = 0.0005
+	measureCredit = 40 * time.Millisecond
 	pageCost      = 66 * time.Nanosecond // of a page, in a process that was not read yet
 )
 
@@ -86,7 +88,7 @@ func (w *watcher) measure(now time.Time) {
 		}
 	}
 	slices.SortFunc(due, func(a, b *process) int { return a.nextRollup.Compare(b.nextRollup) })
-	allowance := time.Duration(measureShare*float64(max(used, now.Sub(w.began)))) + measureCredit
+	allowance := time.Duration(measureShare*float64(used)+measureIdle*float64(now.Sub(w.began))) + measureCredit
 	for _, p := range due {
 		cost, limit := p.cost, allowance
 		if p.cost == 0 {

@@ -4,9 +4,7 @@
 package poll
 
 import (
-	"context"
 	"os"
-	"runtime"
 	"time"
 
 	"github.com/dptrace/dptrace/probes/probe"
@@ -24,10 +22,11 @@ var Probe = probe.Probe{
 }
 
 const (
-	tick       = 100 * time.Millisecond // between two looks at what the other probes have found
 	firstPause = 100 * time.Millisecond // between two rounds, while processes are being started
 	slowPause  = time.Second            // once the run is older than startTime
 	startTime  = 5 * time.Second
+	latePause  = 2 * time.Second // and than lateTime
+	lateTime   = 30 * time.Second
 
 	longest = 3 * time.Second // between two rounds that cost next to nothing
 
@@ -49,7 +48,7 @@ func start(r *probe.Recording) (probe.Watch, error) {
 	}
 	w.limits = newLimits(r.Target)
 	w.look(w.began, true)
-	return w.watch, nil
+	return probe.Watch{Look: w.turn, End: func(probe.Turn) error { w.finish(); return nil }}, nil
 }
 
 func newWatcher(r *probe.Recording) *watcher {
@@ -57,48 +56,62 @@ func newWatcher(r *probe.Recording) *watcher {
 		self: procfs.Link(int32(os.Getpid()), "exe"), limits: noLimits()}
 }
 
-func (w *watcher) watch(ctx context.Context) error {
-	// The thread's CPU time is what the sampler costs.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	before := probe.ThreadCPU()
-	var next time.Time
-	for ctx.Err() == nil {
-		now := time.Now()
-		if now.Before(next) {
-			w.news(now)
-		} else {
-			w.round(now)
-			spent := probe.ThreadCPU() - before - w.measured - credit
-			affordable := w.began.Add(time.Duration(float64(spent) / roundShare))
-			if next = now.Add(w.pause()); next.Before(affordable) {
-				next = affordable
-			}
-			// What is new is found by its parent only while both are there: so long
-			// at most, or so long that a round is a thirtieth of the time.
-			if latest := now.Add(max(longest, 30*time.Since(now))); latest.Before(next) {
-				next = latest
-			}
+// turn looks at what is due.
+func (w *watcher) turn(t probe.Turn) (next time.Time, err error) {
+	now := t.Until
+	switch {
+	case t.Ending:
+		if !w.ending {
+			w.ending = true
+			w.scan(now)
 		}
-		w.measure(now)
-		w.sample(now)
-		w.look(now, false)
-		w.spool.look(w.Recording, now)
-		select {
-		case <-ctx.Done():
-		case <-time.After(tick):
+		return now.Add(longest), nil
+	case now.Before(w.next):
+		w.news(now)
+	default:
+		before := probe.ThreadCPU()
+		w.round(now)
+		spent := t.Spent + probe.ThreadCPU() - before - w.measured - credit
+		affordable := w.began.Add(time.Duration(float64(spent) / roundShare))
+		if w.next = now.Add(w.pause()); w.next.Before(affordable) {
+			w.next = affordable
+		}
+		// What is new is found by its parent only while both are there: so long
+		// at most, or so long that a round is a thirtieth of the time.
+		if latest := now.Add(max(longest, 30*time.Since(t.Now))); latest.Before(w.next) {
+			w.next = latest
 		}
 	}
-	w.scan(time.Now())
-	w.finish()
-	return nil
+	w.measure(now)
+	w.sample(now)
+	w.look(now, false)
+	w.spool.look(w.Recording, now)
+	return w.due(), nil
 }
 
-func (w *watcher) pause() time.Duration {
-	if time.Since(w.began) < startTime {
-		return firstPause
+// due is when something has to be looked at again.
+func (w *watcher) due() time.Time {
+	due := w.next
+	for _, p := range w.procs {
+		if w.unsure(p) && p.nextJudge.Before(due) {
+			due = p.nextJudge
+		}
 	}
-	return slowPause
+	return due
+}
+
+// unsure reports whether a process is a Python of which it is to be found out
+// yet whether it has the hook.
+func (w *watcher) unsure(p *process) bool { return p.python && !p.judged && p.gone.IsZero() }
+
+func (w *watcher) pause() time.Duration {
+	switch age := time.Since(w.began); {
+	case age < startTime:
+		return firstPause
+	case age < lateTime:
+		return slowPause
+	}
+	return latePause
 }
 
 // round looks once at everything that is due.
@@ -116,7 +129,7 @@ func (w *watcher) news(now time.Time) {
 	for _, p := range w.procs {
 		switch {
 		case !p.gone.IsZero():
-		case p.python && !p.judged && !now.Before(p.nextJudge):
+		case w.unsure(p) && !now.Before(p.nextJudge):
 			w.tend(p, now) // it may end before the next round
 		case !p.python && now.Sub(p.seen) < startTime && links > 0:
 			// env, nice or a script's exec may have become a Python.

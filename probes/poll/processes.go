@@ -17,8 +17,10 @@ type watcher struct {
 	procs     map[int32]*process
 	strangers map[int32]uint64 // pid and start of processes that are not of the run
 	began     time.Time
-	oldest    uint64 // start of the target: nothing older is of the run
-	self      string // the recorder's program, which the target is until it calls exec
+	next      time.Time // of round
+	ending    bool      // the target has ended
+	oldest    uint64    // start of the target: nothing older is of the run
+	self      string    // the recorder's program, which the target is until it calls exec
 
 	limits   limits
 	spool    spool

@@ -30,14 +30,15 @@ func (c *programCost) stop() {
 	}
 }
 
-// measure lets the kernel begin and cease to take the time of the programs. It
-// is called ten times a second.
-func (p *Programs) measure(now time.Time) {
-	c := &p.cost
+// measure lets the kernel begin and cease to take the time of the programs, of
+// all probes at once. next is when it is to be called again.
+func (c *programCost) measure(now time.Time) (next time.Time) {
 	switch {
+	case c.refused:
+		return time.Time{}
 	case c.next.IsZero():
 		c.next = now.Add(measureFirst)
-	case c.refused || now.Before(c.next):
+	case now.Before(c.next):
 	case c.stats != nil:
 		c.stop()
 		c.next = now.Add(measureEvery - measureFor)
@@ -45,10 +46,11 @@ func (p *Programs) measure(now time.Time) {
 		stats, err := ebpf.EnableStats(bpfStatsRunTime)
 		if err != nil { // CAP_SYS_ADMIN is missing: what the programs cost remains unknown
 			c.refused = true
-			return
+			return time.Time{}
 		}
 		c.stats, c.next = stats, now.Add(measureFor)
 	}
+	return c.next
 }
 
 // bpfStatsRunTime is BPF_STATS_RUN_TIME of include/uapi/linux/bpf.h.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
 	"golang.org/x/sys/unix"
@@ -14,7 +15,7 @@ import (
 )
 
 // KernelSide is what makes a probe of the kernel tier differ from the others. Its
-// Start is the probe's: what all of them do lies here, in loop.go and in cost.go.
+// Start is the probe's: what all of them do lies here, in reader.go and in cost.go.
 type KernelSide struct {
 	Probe string // its name
 	Load  func() (*ebpf.CollectionSpec, error)
@@ -22,8 +23,11 @@ type KernelSide struct {
 	// there is nothing to set.
 	Prepare func(spec *ebpf.CollectionSpec, r *Recording) error
 	Ring    string // the map that hands over records; "": the programs only count
-	Table   string // of the rows that are made of them
-	Drops   []Drop
+	// Pause is how long a record may lie in the ring. The first one after such a
+	// time without any rings a bell: the programs see to that.
+	Pause time.Duration
+	Table string // of the rows that are made of them
+	Drops []Drop
 	// Follows is set in the one probe that follows the processes of the run. The
 	// others count for the processes in its map, and so come After it.
 	Follows bool
@@ -40,10 +44,10 @@ type Drop struct {
 
 // Handler is what a probe makes of what its programs saw. What is nil is left out.
 type Handler struct {
-	Take   func(record []byte) bool  // one of the ring's; reports whether it could be decoded
-	Look   func(now time.Time) error // ten times a second, after the records that were there
-	Second func(now time.Time)       // once a second
-	Runs   func() uint64             // of the programs for the run's processes so far; nil: one for each record
+	Take   func(record []byte) bool                        // one of the ring's; reports whether it could be decoded
+	Look   func(now time.Time) (next time.Time, err error) // after the records that were there; next as Watch.Look's
+	Second func(now time.Time)                             // once a second, or later where nothing happens
+	Runs   func() uint64                                   // of the programs for the run's processes so far; nil: one for each record
 	// End is called after the last record, when the target has ended and the
 	// process tree is complete.
 	End func() error
@@ -56,36 +60,54 @@ const processMap = "procs"
 func (k *KernelSide) Start(r *Recording) (Watch, error) {
 	spec, err := k.Load()
 	if err != nil {
-		return nil, fmt.Errorf("read the eBPF object: %w", err)
+		return Watch{}, fmt.Errorf("read the eBPF object: %w", err)
 	}
 	if k.Prepare != nil {
 		if err := k.Prepare(spec, r); err != nil {
-			return nil, err
+			return Watch{}, err
 		}
 	}
 	shared := map[string]*ebpf.Map{}
 	if !k.Follows {
 		if r.Descendants == nil { // a map of its own would stay empty
-			return nil, errors.New("the probe that follows the processes did not start")
+			return Watch{}, errors.New("the probe that follows the processes did not start")
 		}
 		shared[processMap] = r.Descendants
 	}
-	p, err := attach(spec, shared)
+	p, err := attach(spec, shared, r.KernelTypes)
 	if err != nil {
-		return nil, err
+		return Watch{}, err
 	}
 	p.rows = r.Rows
 	if k.Ring != "" {
-		if p.ring, err = ringbuf.NewReader(p.Maps[k.Ring]); err != nil {
+		if err := p.openRing(k.Ring, r.Bells); err != nil {
 			p.close()
-			return nil, fmt.Errorf("open the eBPF ring: %w", err)
+			return Watch{}, err
 		}
 	}
 	if k.Follows {
 		r.Descendants, r.Tree = p.Maps[processMap], NewTree()
 	}
-	l := &loop{KernelSide: k, programs: p, tree: r.Tree, handler: k.Open(r, p)}
-	return l.watch, nil
+	l := &reader{KernelSide: k, programs: p, tree: r.Tree, handler: k.Open(r, p), bells: r.Bells}
+	watch := Watch{Look: l.look, End: l.end, Close: p.close}
+	if k.Follows {
+		watch.Calm = r.Tree.ended
+	}
+	return watch, nil
+}
+
+// openRing begins to read a ring. It is looked at by the clock, and when the
+// programs ring for what cannot wait.
+func (p *Programs) openRing(name string, bells *Bells) error {
+	m := p.Maps[name]
+	var err error
+	if p.ring, err = ringbuf.NewReader(m); err != nil {
+		return fmt.Errorf("open the eBPF ring: %w", err)
+	}
+	if err := bells.Hang(m.FD()); err != nil {
+		return fmt.Errorf("watch the eBPF ring: %w", err)
+	}
+	return nil
 }
 
 // Programs is the loaded and attached eBPF programs of one probe. It must stay
@@ -93,20 +115,21 @@ func (k *KernelSide) Start(r *Recording) (Watch, error) {
 // when the garbage collector finds it.
 type Programs struct {
 	*ebpf.Collection
-	links []link.Link
-	ring  *ringbuf.Reader // nil: they only count
-	rows  Rows
-	told  map[string]uint64 // losses, by table and reason
-	cost  programCost
+	links  []link.Link
+	ring   *ringbuf.Reader // nil: they only count
+	record ringbuf.Record
+	rows   Rows
+	told   map[string]uint64 // losses, by table and reason
+	cost   programCost
 }
 
 // attach loads what a specification holds, with some maps taken from elsewhere,
 // and attaches each program where its section says.
-func attach(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map) (*Programs, error) {
+func attach(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map, types *btf.Cache) (*Programs, error) {
 	// Before 5.11 maps count against it; where it may not be raised, loading says
 	// so. (The package rlimit of cilium/ebpf calls bpf(2) when it is imported.)
 	_ = unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY})
-	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: shared})
+	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: shared, Cache: types})
 	if err != nil {
 		return nil, fmt.Errorf("load eBPF: %w", err)
 	}

@@ -1,155 +1,247 @@
 package probe
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"time"
 
-	"github.com/cilium/ebpf/ringbuf"
+	"golang.org/x/sys/unix"
 )
 
 const (
-	lookEvery   = 100 * time.Millisecond
-	secondEvery = time.Second
-	costEvery   = 5 * time.Second
+	// Who is due so soon is looked at now: a wake-up costs more than most looks,
+	// 0.1 ms, for the most part in the kernel and in Go's scheduler.
+	together = 25 * time.Millisecond
 
-	// Descendants may live on after the target, as daemons do; they get this
-	// long to end.
-	grace = time.Second
+	// Grace is what descendants get, which may live on after the target as daemons do,
+	// to end in; they are asked so often.
+	Grace    = time.Second
+	endLooks = 5 * time.Millisecond
+
+	// Looks that are so far apart come at multiples of it, hence in one wake-up.
+	beat = time.Second / 2
+
+	farAway = time.Hour // of a watch that waits for its bells alone
 )
 
-// loop hands on what the programs of one probe saw until the recording ends.
-type loop struct {
-	*KernelSide
-	programs *Programs
-	tree     *Tree
-	handler  Handler
-	began    time.Duration // CPU time of the thread before
-	taken    uint64        // records
-	bad      uint64        // of them, that could not be decoded
+// Watch is a probe at work. What it has is called by the loop of the recording,
+// all on one thread and never two at a time; what is nil is left out.
+type Watch struct {
+	// Look takes what has come, does what is due, and says when to look again at
+	// the latest; zero: when a bell of it rings. An error ends the probe.
+	Look func(t Turn) (next time.Time, err error)
+	// Calm reports, when the target has ended, that nothing more will come.
+	Calm func() bool
+	// End hands in what is left, when all are calm or have been waited for.
+	End func(t Turn) error
+	// Close gives back what the probe holds, whether or not it ran.
+	Close func()
 }
 
-func (l *loop) watch(ctx context.Context) error {
-	defer l.programs.close()
-	if l.Follows {
-		defer close(l.tree.Complete)
-	}
-	if l.programs.ring != nil {
-		defer context.AfterFunc(ctx, func() { _ = l.programs.ring.Flush() })() // do not wait for the next look
-	}
-	runtime.LockOSThread() // its CPU time is what watching costs
-	defer runtime.UnlockOSThread()
-	l.began = ThreadCPU()
-	told, costed := time.Now(), time.Now()
-	for ctx.Err() == nil {
-		now := time.Now()
-		if err := l.look(ctx, now); err != nil {
-			return err
-		}
-		if now.Sub(told) >= secondEvery {
-			told = now
-			if l.handler.Second != nil {
-				l.handler.Second(now)
-			}
-			l.tellLost()
-		}
-		l.programs.measure(now)
-		if now.Sub(costed) >= costEvery {
-			costed = now
-			l.tellCost()
-		}
-	}
-	err := l.end()
-	l.tellLost()
-	l.tellCost()
-	return err
+// Turn is one call of a watch.
+type Turn struct {
+	Now    time.Time
+	Until  time.Time     // what is due by then is due now: a look can come earlier than was asked for, with others
+	Ending bool          // the target has ended
+	Rung   bool          // a bell has rung, maybe one of this probe
+	Spent  time.Duration // CPU time of the calls of this watch so far
 }
 
-// look takes what comes within a tenth of a second; the programs do not wake us
-// up for each record.
-func (l *loop) look(ctx context.Context, now time.Time) error {
-	if l.programs.ring == nil {
-		if err := l.handler.look(now); err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(lookEvery):
-		}
-		return nil
+// Loop lets the watches of a recording look, one after another, as they wish to
+// and as their bells ring. There is one thread and one timer for all: recorders
+// that wake up for each probe on its own are dear by the waking alone.
+type Loop struct {
+	Bells *Bells
+	// Chores comes after the watches, each time that any has looked: what they have
+	// taken can be written at once. next as Watch.Look's.
+	Chores  func(now time.Time) (next time.Time)
+	entries []*entry
+	began   time.Time
+	ended   int // eventfd: the target has
+	done    chan struct{}
+}
+
+// entry is a watch, and when it is due.
+type entry struct {
+	name   string
+	watch  Watch
+	wish   time.Time // when it wants to look
+	next   time.Time // when it does
+	rung   bool
+	failed bool
+	spent  time.Duration
+}
+
+// NewLoop has nothing to watch yet.
+func NewLoop() (*Loop, error) {
+	bells, err := newBells()
+	if err != nil {
+		return nil, err
 	}
-	if err := l.drain(now.Add(lookEvery)); err != nil {
+	l := &Loop{Bells: bells, began: time.Now(), done: make(chan struct{})}
+	if l.ended, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		bells.close()
+		return nil, fmt.Errorf("eventfd: %w", err)
+	}
+	bells.owner = -1
+	if err := bells.Hang(l.ended); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// Add starts a probe with this name: bells that start hangs up are its own.
+func (l *Loop) Add(name string, start func() (Watch, error)) error {
+	l.Bells.owner = len(l.entries)
+	watch, err := start()
+	if err != nil {
 		return err
 	}
-	return l.handler.look(now)
+	l.entries = append(l.entries, &entry{name: name, watch: watch})
+	return nil
 }
 
-func (h *Handler) look(now time.Time) error {
-	if h.Look == nil {
-		return nil
+// Run looks until the target has ended, and then as long as something may come.
+// failed is told of probes that end early.
+func (l *Loop) Run(failed func(name string, err error)) {
+	defer close(l.done)
+	runtime.LockOSThread() // the thread's CPU time is what watching costs
+	defer runtime.UnlockOSThread()
+	l.looks(failed)
+	for _, e := range l.entries {
+		if e.watch.End != nil && !e.failed {
+			e.call(failed, e.watch.End, time.Now(), true)
+		}
 	}
-	return h.Look(now)
+	l.close()
 }
 
-// end takes what is left when the target has ended. The probe that follows the
-// processes waits for its descendants, the others for that probe.
-func (l *loop) end() error {
-	if !l.Follows {
-		<-l.tree.Complete
-	}
-	for end := time.Now().Add(grace); l.programs.ring != nil; {
-		until := time.Now()
-		if l.Follows {
-			until = until.Add(lookEvery / 10)
-		}
-		if err := l.drain(until); err != nil {
-			return err
-		}
-		if !l.Follows || l.tree.ended() || time.Now().After(end) {
-			break
-		}
-	}
-	if l.handler.End == nil {
-		return nil
-	}
-	return l.handler.End()
-}
-
-// drain takes the records that are there, and waits for more until a deadline.
-func (l *loop) drain(until time.Time) error {
-	r := l.programs.ring
-	r.SetDeadline(until)
-	var rec ringbuf.Record
+// looks is all of Run but what follows the last look.
+func (l *Loop) looks(failed func(string, error)) {
+	var ended time.Time
 	for {
-		err := r.ReadInto(&rec)
-		switch {
-		case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, ringbuf.ErrFlushed):
-			return nil
-		case err != nil:
-			return fmt.Errorf("read the eBPF ring: %w", err)
+		now, ending := time.Now(), !ended.IsZero()
+		next := l.look(now, ending, failed)
+		if ending {
+			if l.calm() || now.Sub(ended) > Grace {
+				return
+			}
+			next = now.Add(endLooks)
 		}
-		l.taken++
-		if !l.handler.Take(rec.RawSample) {
-			l.bad++
-		}
+		l.Bells.wait(next, func(owner int) {
+			if owner < 0 {
+				ended = time.Now()
+				return
+			}
+			l.entries[owner].rung = true
+		})
 	}
 }
 
-// tellLost writes what found no room.
-func (l *loop) tellLost() {
-	for _, d := range l.Drops {
-		l.programs.Lost(d.Table, d.Reason, l.programs.Counter(d.Variable, d.Index))
+// look calls the watches that are due, and says when the next one is.
+func (l *Loop) look(now time.Time, ending bool, failed func(string, error)) (next time.Time) {
+	next = now.Add(farAway)
+	for i, e := range l.entries {
+		if e.watch.Look == nil || e.failed {
+			continue
+		}
+		if ending || e.rung || !e.next.After(now.Add(together)) {
+			l.Bells.owner = i
+			rung, until := e.rung, now
+			if !rung && e.wish.After(now) {
+				until = e.wish
+			}
+			e.rung = false
+			e.call(failed, func(t Turn) (err error) {
+				t.Rung, t.Until = rung, until
+				if e.wish, err = e.watch.Look(t); e.wish.IsZero() {
+					e.wish = now.Add(farAway)
+				}
+				e.next = l.inStep(now, e.wish)
+				return err
+			}, now, ending)
+			l.spread()
+		}
+		if !e.failed && e.next.Before(next) {
+			next = e.next
+		}
 	}
-	l.programs.Lost(l.Table, "events of the "+l.Probe+" probe could not be decoded", l.bad)
+	for _, e := range l.entries {
+		if e.rung && !e.failed && e.watch.Look != nil {
+			return now
+		}
+	}
+	if l.Chores != nil {
+		next = sooner(next, l.Chores(now))
+	}
+	return next
 }
 
-func (l *loop) tellCost() {
-	runs := l.taken
-	if l.handler.Runs != nil {
-		runs = l.handler.Runs()
+// inStep is a time for the next look at which others look as well: the wish, or
+// somewhat earlier.
+func (l *Loop) inStep(now, wish time.Time) time.Time {
+	if wish.Sub(now) < beat {
+		return wish
 	}
-	l.programs.rows.Append(l.programs.overhead(l.Probe, ThreadCPU()-l.began, runs))
+	return wish.Add(-wish.Sub(l.began) % beat)
+}
+
+// spread takes the news of one watch to the others.
+func (l *Loop) spread() {
+	if !l.Bells.all {
+		return
+	}
+	l.Bells.all = false
+	for i, e := range l.entries {
+		e.rung = e.rung || i != l.Bells.owner
+	}
+}
+
+// call calls a watch and counts what that costs.
+func (e *entry) call(failed func(string, error), f func(Turn) error, now time.Time, ending bool) {
+	before := ThreadCPU()
+	err := f(Turn{Now: now, Until: now, Ending: ending, Spent: e.spent})
+	e.spent += ThreadCPU() - before
+	if err != nil {
+		e.failed = true
+		failed(e.name, err)
+		e.close()
+	}
+}
+
+func (e *entry) close() {
+	if e.watch.Close != nil {
+		e.watch.Close()
+		e.watch.Close = nil
+	}
+}
+
+func (l *Loop) calm() bool {
+	for _, e := range l.entries {
+		if e.watch.Calm != nil && !e.failed && !e.watch.Calm() {
+			return false
+		}
+	}
+	return true
+}
+
+// Ended tells the loop that the target has ended, and waits until Run returns.
+func (l *Loop) Ended() {
+	one := [8]byte{1} // any number but zero
+	_, _ = unix.Write(l.ended, one[:])
+	<-l.done
+}
+
+// Discard gives back what probes hold that never ran.
+func (l *Loop) Discard() {
+	l.close()
+	close(l.done)
+}
+
+func (l *Loop) close() {
+	for _, e := range l.entries {
+		e.close()
+	}
+	_ = unix.Close(l.ended)
+	l.Bells.close()
 }

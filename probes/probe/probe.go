@@ -3,9 +3,8 @@
 package probe
 
 import (
-	"context"
-
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 
 	"github.com/dptrace/dptrace/probes/redact"
 )
@@ -34,11 +33,6 @@ type Probe struct {
 	Start func(r *Recording) (Watch, error)
 }
 
-// Watch hands in rows until ctx is done, then what is left, and returns. Rows
-// that are lost are counted in the trace; an error is one that ended the probe
-// early.
-type Watch func(ctx context.Context) error
-
 // Rows takes rows of the tables of package traces. It is safe for several
 // goroutines and never fails: what cannot be written is counted.
 type Rows interface{ Append(row any) }
@@ -52,7 +46,11 @@ type Recording struct {
 	Spool  string // folder of the hook's rings
 	// RingBytes is the room that each of them takes at most.
 	RingBytes int64
-	Secrets   *redact.Rules // what is taken out of command lines
+	Bells     *Bells // what wakes the probe that is being started, or looks; nil: nothing does
+	// KernelTypes is the kernel's BTF, which takes 10 ms and 10 MB to read: once for
+	// all probes, and dropped when they have started.
+	KernelTypes *btf.Cache
+	Secrets     *redact.Rules // what is taken out of command lines
 	// Of the kernel tier, set by the probe that follows the processes; nil without it.
 	Descendants *ebpf.Map // map procs of bpf/procs.h, for the other eBPF programs
 	Tree        *Tree

@@ -35,23 +35,28 @@ func (r *Recording) Number(of Node) uint32 {
 // Tree is the process tree of the run, by the eBPF programs' ID. Its methods may
 // be called from several goroutines.
 type Tree struct {
-	// Complete is closed when nothing more will be learnt: after the target's end
-	// the ends of its descendants are in.
-	Complete chan struct{}
-
-	mu     sync.Mutex
-	byID   map[uint32]*Node
-	faults uint64
+	mu      sync.Mutex
+	byID    map[uint32]*Node
+	faults  uint64
+	changes uint64
 }
 
 // NewTree knows no process yet.
-func NewTree() *Tree { return &Tree{Complete: make(chan struct{}), byID: map[uint32]*Node{}} }
+func NewTree() *Tree { return &Tree{byID: map[uint32]*Node{}} }
+
+// Changes grows with each process that is set.
+func (t *Tree) Changes() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.changes
+}
 
 // Set adds a process, or replaces what is known about it.
 func (t *Tree) Set(n Node) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.byID[n.ID] = &n
+	t.changes++
 }
 
 // Of gives the process with this ID.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
 
 	"github.com/dptrace/dptrace/probes/probe"
 )
@@ -19,7 +20,7 @@ func TestDrops(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := configure(spec, &probe.Recording{Target: 1}); err != nil {
+	if err := configure(spec, &probe.Recording{Target: 1, KernelTypes: btf.NewCache()}); err != nil {
 		t.Fatal(err)
 	}
 	c, err := ebpf.NewCollection(spec)

@@ -31,6 +31,7 @@ var kernelSide = probe.KernelSide{
 	Load:    loadProcess,
 	Prepare: configure,
 	Ring:    processMapEvents,
+	Pause:   100 * time.Millisecond, // BELL_NS of bpf/process.bpf.c
 	Table:   "process",
 	Drops: []probe.Drop{
 		{Variable: processVarLost, Index: int(processKindKIND_FORK), Table: "process", Reason: ringFull + "forks)"},
@@ -72,7 +73,7 @@ func configure(spec *ebpf.CollectionSpec, r *probe.Recording) error {
 			return fmt.Errorf("set %s: %w", name, err)
 		}
 	}
-	byPid, err := passesPid()
+	byPid, err := passesPid(r.KernelTypes)
 	switch {
 	case errors.Is(err, btf.ErrNotFound): // kernels without this tracepoint have no memory control at all
 		delete(spec.Programs, processProgOomTask)
@@ -89,8 +90,8 @@ func configure(spec *ebpf.CollectionSpec, r *probe.Recording) error {
 
 // passesPid reports whether the tracepoint mark_victim has the pid as its
 // argument, as before Linux 6.9, and not the task.
-func passesPid() (bool, error) {
-	kernel, err := btf.LoadKernelSpec()
+func passesPid(types *btf.Cache) (bool, error) {
+	kernel, err := types.Kernel()
 	if err != nil {
 		return false, err
 	}

@@ -117,10 +117,12 @@ const (
 	processProgProcessExit      = "process_exit"
 	processProgProcessFork      = "process_fork"
 	processProgProcessSignal    = "process_signal"
+	processVarDepth             = "depth"
 	processVarLastId            = "last_id"
 	processVarLost              = "lost"
 	processVarLostProcs         = "lost_procs"
 	processVarPidns             = "pidns"
+	processVarRung              = "rung"
 	processVarTargetPid         = "target_pid"
 	processVarUnusedExecEvent   = "unused_exec_event"
 	processVarUnusedExitEvent   = "unused_exit_event"
@@ -193,10 +195,12 @@ type processMapSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type processVariableSpecs struct {
+	Depth             *ebpf.VariableSpec `ebpf:"depth"`
 	LastId            *ebpf.VariableSpec `ebpf:"last_id"`
 	Lost              *ebpf.VariableSpec `ebpf:"lost"`
 	LostProcs         *ebpf.VariableSpec `ebpf:"lost_procs"`
 	Pidns             *ebpf.VariableSpec `ebpf:"pidns"`
+	Rung              *ebpf.VariableSpec `ebpf:"rung"`
 	TargetPid         *ebpf.VariableSpec `ebpf:"target_pid"`
 	UnusedExecEvent   *ebpf.VariableSpec `ebpf:"unused_exec_event"`
 	UnusedExitEvent   *ebpf.VariableSpec `ebpf:"unused_exit_event"`
@@ -242,10 +246,12 @@ func (m *processMaps) Close() error {
 //
 // It can be passed to loadProcessObjects or ebpf.CollectionSpec.LoadAndAssign.
 type processVariables struct {
+	Depth             *ebpf.Variable `ebpf:"depth"`
 	LastId            *ebpf.Variable `ebpf:"last_id"`
 	Lost              *ebpf.Variable `ebpf:"lost"`
 	LostProcs         *ebpf.Variable `ebpf:"lost_procs"`
 	Pidns             *ebpf.Variable `ebpf:"pidns"`
+	Rung              *ebpf.Variable `ebpf:"rung"`
 	TargetPid         *ebpf.Variable `ebpf:"target_pid"`
 	UnusedExecEvent   *ebpf.Variable `ebpf:"unused_exec_event"`
 	UnusedExitEvent   *ebpf.Variable `ebpf:"unused_exit_event"`

@@ -16,12 +16,11 @@ import (
 )
 
 const (
-	keepEvery  = 100 * time.Millisecond
 	clockEvery = 10 * time.Second
-	costEvery  = 5 * time.Second
+	costEvery  = 10 * time.Second
 	// A recorder that is killed loses what it has not written: rows wait this
-	// long at most, after up to a tenth of a second in the ring.
-	flushEvery = 700 * time.Millisecond
+	// long at most, after up to half a second in a ring.
+	flushEvery = 450 * time.Millisecond
 )
 
 func now() traces.Head { return traces.Head{TsNS: probe.Now()} }
@@ -68,32 +67,28 @@ func (r *recording) writeEnd(how Ending) {
 	r.out.Append(ownCost())
 }
 
-// keep writes what is due by the clock: rows that have waited, clock rows, our
+// keeper writes what is due by the clock: rows that have waited, clock rows, our
 // own cost.
-func (r *recording) keep() {
-	defer r.keeper.Done()
-	tick := time.NewTicker(keepEvery)
-	defer tick.Stop()
+func (r *recording) keeper() func(now time.Time) (next time.Time) {
 	clocked, flushed, costed := time.Now(), time.Now(), time.Time{}
-	for {
-		select {
-		case <-r.enough:
-			return
-		case t := <-tick.C:
-			if t.Sub(clocked) >= clockEvery {
-				r.out.Append(clockRow())
-				clocked = t
-			}
-			if t.Sub(costed) >= costEvery {
-				r.out.Append(ownCost())
-				costed = t
-			}
-			if t.Sub(flushed) >= flushEvery {
-				_ = r.out.Flush() // what it cannot write it keeps, or counts
-				flushed = t
-			}
-			r.out.Tick()
+	return func(now time.Time) (next time.Time) {
+		if now.Sub(clocked) >= clockEvery {
+			r.out.Append(clockRow())
+			clocked = now
 		}
+		if now.Sub(costed) >= costEvery {
+			r.out.Append(ownCost())
+			costed = now
+		}
+		if now.Sub(flushed) >= flushEvery {
+			_ = r.out.Flush() // what it cannot write it keeps, or counts
+			flushed = now
+		}
+		r.out.Tick()
+		if r.out.Waiting() {
+			return flushed.Add(flushEvery)
+		}
+		return clocked.Add(clockEvery)
 	}
 }
 

@@ -9,9 +9,11 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strings"
-	"sync"
 	"unicode"
+
+	"github.com/cilium/ebpf/btf"
 
 	"github.com/dptrace/dptrace/probes/hook"
 	"github.com/dptrace/dptrace/probes/probe"
@@ -87,7 +89,8 @@ func Run(ctx context.Context, o Options) (how Ending, err error) {
 	if err != nil {
 		return how, err
 	}
-	runtime.GOMAXPROCS(2) // the cores are the training's
+	runtime.GOMAXPROCS(2)             // the cores are the training's
+	collect := debug.SetGCPercent(-1) // until the target runs: what starting leaves behind is one collection's work
 
 	out, err := create(o)
 	if err != nil {
@@ -106,14 +109,18 @@ func Run(ctx context.Context, o Options) (how Ending, err error) {
 		return how, fail(err)
 	}
 	r := &recording{Options: o, out: out, session: s, target: t}
-	err = r.begin(ctx)
+	err = r.begin()
 	if err == nil {
 		err = t.release(program)
+		debug.SetGCPercent(collect)
+		go debug.FreeOSMemory() // the kernel's BTF above all
+		if err != nil {
+			r.loop.Ended()
+		}
 	} else {
 		t.abandon()
 	}
 	if err != nil { // what was demanded is missing, or it could not be executed
-		r.stop()
 		t.wait()
 		s.remove()
 		out.discard()
@@ -137,49 +144,38 @@ type recording struct {
 	session *session
 	target  *target
 	procs   *probe.Procs
-	cancel  context.CancelFunc
-	probes  sync.WaitGroup
-	keeper  sync.WaitGroup
-	enough  chan struct{} // closed when the probes have ended
-	left    int           // processes that were still running at the end
-	tier    probe.Tier    // the highest of which a probe runs
-	refused string        // why not a higher one, in one line; "" nothing was refused
+	loop    *probe.Loop // of the probes; nil: it does not run
+	left    int         // processes that were still running at the end
+	tier    probe.Tier  // the highest of which a probe runs
+	refused string      // why not a higher one, in one line; "" nothing was refused
 }
 
 // begin starts the probes; the target waits meanwhile. An error is a *Failure:
 // the tier that was demanded cannot be had.
-func (r *recording) begin(ctx context.Context) error {
+func (r *recording) begin() error {
 	r.procs = probe.NewProcs()
-	r.enough = make(chan struct{})
-	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	shared := &probe.Recording{Rows: r.out, Procs: r.procs, Target: int32(r.target.pid),
-		Hook: r.session.hook, Spool: r.session.spool, RingBytes: hook.RingBytes, Secrets: r.Secrets}
+	loop, err := probe.NewLoop()
+	if err != nil {
+		return fail(err)
+	}
+	r.loop = loop
+	shared := &probe.Recording{Rows: r.out, Procs: r.procs, Target: int32(r.target.pid), Bells: loop.Bells,
+		Hook: r.session.hook, Spool: r.session.spool, RingBytes: hook.RingBytes, KernelTypes: btf.NewCache(), Secrets: r.Secrets}
 	st, err := procfs.ReadStat(shared.Target)
 	if err == nil {
 		r.procs.Of(shared.Target, st.StartTicks) // number 1
 	}
-	watches, err := r.startProbes(shared)
-	r.writeBegin()
-	for p, watch := range watches {
-		r.probes.Add(1)
-		go func() {
-			defer r.probes.Done()
-			if err := watch(ctx); err != nil {
-				r.out.Append(traces.Lost{Head: now(), Source: p.Name, Count: 1, Reason: err.Error()})
-			}
-		}()
+	if err := r.startProbes(shared); err != nil {
+		loop.Discard()
+		return err
 	}
-	r.keeper.Add(1)
-	go r.keep()
-	return err
-}
-
-// stop ends the probes and waits for what they still hand in.
-func (r *recording) stop() {
-	r.cancel()
-	r.probes.Wait()
-	close(r.enough)
-	r.keeper.Wait()
+	shared.KernelTypes = nil
+	r.writeBegin()
+	loop.Chores = r.keeper()
+	go loop.Run(func(probe string, err error) {
+		r.out.Append(traces.Lost{Head: now(), Source: probe, Count: 1, Reason: err.Error()})
+	})
+	return nil
 }
 
 // end completes the trace.
@@ -191,7 +187,7 @@ func (r *recording) end(how Ending) {
 	if p, ok := r.procs.ByPid(int32(r.target.pid)); ok {
 		r.procs.Exit(r.out, p.Pid, p.Start, e)
 	}
-	r.stop()
+	r.loop.Ended()
 	r.left = alive(r.procs)
 	r.writeEnd(how)
 	if err := r.out.Seal(); err != nil {

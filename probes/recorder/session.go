@@ -60,13 +60,27 @@ func newSession(trace, part, digest string) (*session, error) {
 		err = writeTrace(s.dir, part)
 	}
 	if err == nil {
-		err = shim.Unpack(s.hook, shim.Session{Spool: s.spool, Ring: hook.RingBytes, Rings: hook.Rings, Lock: lock, Digest: digest})
+		err = shim.Unpack(s.hook, shim.Session{Spool: s.spool, Ring: hook.RingBytes, Rings: hook.Rings, Lock: lock, Digest: digest}, sharedHook())
 	}
 	if err != nil {
 		s.remove()
 		return nil, fmt.Errorf("make the session folder: %w", err)
 	}
 	return s, nil
+}
+
+// sharedHook is the folder of the hook that the user's recordings share; "" where
+// there can be none: then each writes its own.
+func sharedHook() string {
+	base, err := hook.CacheBase()
+	if err != nil {
+		return ""
+	}
+	dir, err := shim.Shared(base)
+	if err != nil {
+		return ""
+	}
+	return dir
 }
 
 // makeOwn makes a folder, and makes sure that it is the one that is found by its name.

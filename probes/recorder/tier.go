@@ -32,23 +32,21 @@ type refusal struct {
 // kernel tier that the machine refuses is left out, and named in r.refused;
 // only if the kernel tier was demanded is that an error. One that cannot exist
 // here (probe.ErrAbsent) is no part of this machine's kernel tier.
-func (r *recording) startProbes(shared *probe.Recording) (map[*probe.Probe]probe.Watch, error) {
-	watches := map[*probe.Probe]probe.Watch{}
+func (r *recording) startProbes(shared *probe.Recording) error {
 	r.tier = probe.Hook
 	var refusals []refusal
 	ordered, err := probes.InOrder(probes.List)
 	if err != nil {
-		return nil, fail(err)
+		return fail(err)
 	}
 	started := map[string]bool{}
 	for _, p := range ordered {
 		if p.Tier == probe.Kernel && r.Tier == TierHook {
 			continue
 		}
-		watch, err := startProbe(p, shared, started)
+		err := r.loop.Add(p.Name, func() (probe.Watch, error) { return startProbe(p, shared, started) })
 		switch {
 		case err == nil:
-			watches[p] = watch
 			started[p.Name] = true
 			if p.Tier == probe.Kernel {
 				r.tier = probe.Kernel
@@ -56,29 +54,29 @@ func (r *recording) startProbes(shared *probe.Recording) (map[*probe.Probe]probe
 		case p.Tier == probe.Kernel:
 			refusals = append(refusals, refusal{p.Name, err})
 		default:
-			return watches, fail(fmt.Errorf("%s: %w", p.Name, err))
+			return fail(fmt.Errorf("%s: %w", p.Name, err))
 		}
 	}
 	r.refused = tellRefusals(r.tier, refusals)
 	if r.Tier != TierKernel {
-		return watches, nil
+		return nil
 	}
 	for _, f := range refusals {
 		if !errors.Is(f.err, probe.ErrAbsent) {
-			return watches, &Failure{ExitRefused, fmt.Errorf("the kernel tier was demanded and cannot be had: %s%s", probe.Refusal(f.err), wayOut)}
+			return &Failure{ExitRefused, fmt.Errorf("the kernel tier was demanded and cannot be had: %s%s", probe.Refusal(f.err), wayOut)}
 		}
 	}
 	if r.tier != probe.Kernel {
-		return watches, &Failure{ExitRefused, errors.New("the kernel tier was demanded, and this build has no probe of it for this machine")}
+		return &Failure{ExitRefused, errors.New("the kernel tier was demanded, and this build has no probe of it for this machine")}
 	}
-	return watches, nil
+	return nil
 }
 
 // startProbe starts a probe if those that it builds on have started.
 func startProbe(p *probe.Probe, shared *probe.Recording, started map[string]bool) (probe.Watch, error) {
 	for _, name := range p.After {
 		if !started[name] {
-			return nil, fmt.Errorf("the %s probe did not start", name)
+			return probe.Watch{}, fmt.Errorf("the %s probe did not start", name)
 		}
 	}
 	return p.Start(shared)

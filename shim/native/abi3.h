@@ -47,6 +47,8 @@ typedef struct {
 	int flags;
 	const char *doc;
 } PyMemberDef;
+#define T_OBJECT 6
+#define T_LONGLONG 17
 #define T_ULONGLONG 18
 #define T_PYSSIZET 19
 #define READONLY 1
@@ -74,6 +76,7 @@ typedef struct {
 #define Py_tp_setattro 69
 #define Py_tp_traverse 71
 #define Py_tp_members 72
+#define Py_TPFLAGS_BASETYPE (1u << 10)
 #define Py_TPFLAGS_HAVE_GC (1u << 14)
 #define Py_TPFLAGS_METHOD_DESCRIPTOR (1u << 17)
 #define Py_TPFLAGS_DEFAULT (1u << 18)
@@ -120,6 +123,7 @@ PyObject *PyImport_ImportModule(const char *);
 
 PyObject *PyType_FromSpec(PyType_Spec *);
 PyObject *PyType_GenericAlloc(PyTypeObject *, Py_ssize_t);
+int PyType_IsSubtype(PyTypeObject *, PyTypeObject *);
 unsigned long PyType_GetFlags(PyTypeObject *);
 void *PyType_GetSlot(PyTypeObject *, int);
 void PyObject_GC_UnTrack(void *);
@@ -141,6 +145,8 @@ void PyBuffer_Release(Py_buffer *);
 int PyArg_UnpackTuple(PyObject *, const char *, Py_ssize_t, Py_ssize_t, ...);
 PyObject *PyBool_FromLong(long);
 PyObject *PyBytes_FromStringAndSize(const char *, Py_ssize_t);
+PyCFunction PyCFunction_GetFunction(PyObject *);
+PyObject *PyCFunction_GetSelf(PyObject *);
 PyObject *PyCFunction_NewEx(PyMethodDef *, PyObject *, PyObject *);
 Py_ssize_t PyDict_Size(PyObject *);
 PyObject *PyDict_GetItem(PyObject *, PyObject *);
@@ -158,6 +164,7 @@ PyObject *PyTuple_GetSlice(PyObject *, Py_ssize_t, Py_ssize_t);
 Py_ssize_t PyTuple_Size(PyObject *);
 int PyTuple_SetItem(PyObject *, Py_ssize_t, PyObject *);
 const char *PyUnicode_AsUTF8AndSize(PyObject *, Py_ssize_t *);
+PyObject *PyUnicode_InternFromString(const char *);
 int PyUnicode_CompareWithASCIIString(PyObject *, const char *);
 char *PyBytes_AsString(PyObject *);
 Py_ssize_t PyBytes_Size(PyObject *);
@@ -183,7 +190,7 @@ void Py_LeaveRecursiveCall(void) WEAK;
 
 extern PyObject _Py_NoneStruct;
 #define Py_None (&_Py_NoneStruct)
-extern PyTypeObject PyDict_Type, PyList_Type, PyLong_Type, PyTuple_Type, PyUnicode_Type;
+extern PyTypeObject PyCFunction_Type, PyDict_Type, PyList_Type, PyLong_Type, PyMemoryView_Type, PyTuple_Type, PyUnicode_Type;
 extern PyObject *PyExc_Exception, *PyExc_ImportError, *PyExc_IndexError, *PyExc_TypeError, *PyExc_ValueError;
 
 struct timespec {

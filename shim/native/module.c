@@ -44,7 +44,8 @@ static int exec(PyObject *module)
 		return -1;
 	struct_error = PyObject_GetAttrString(library, "error");
 	Py_DecRef(library);
-	if (!struct_error || around_ready(module) < 0 || sink_ready(module) < 0 || peeks_ready(module) < 0 || places_ready(module) < 0)
+	if (!struct_error || around_ready(module) < 0 || sink_ready(module) < 0 || peeks_ready(module) < 0 || places_ready(module) < 0 ||
+		serving_ready(module) < 0)
 		return -1;
 	used = 1;
 	return 0;
@@ -56,6 +57,9 @@ static PyMethodDef functions[] = {
 	{"original_of", original_of, METH_O, "what an Around wraps; None for anything else"},
 	{"Record", make_record, METH_FASTCALL, "Record(sink, kind, format): a function that packs and puts records"},
 	{"Integers", make_integers, METH_FASTCALL, "Integers(sink, kind, format): the same, with lists of integers behind the values"},
+	{"multiple", multiple, METH_FASTCALL, "multiple(integers, mask): whether one has no bit of mask; None: they are no integers"},
+	{"entering", make_entering, METH_O, "entering(python): before() of a fetch"},
+	{"leaving", make_leaving, METH_O, "leaving(python): after() of a fetch"},
 	{NULL},
 };
 

@@ -15,8 +15,21 @@ int around_ready(PyObject *module);
 int sink_ready(PyObject *module);
 int peeks_ready(PyObject *module);
 int places_ready(PyObject *module);
+int serving_ready(PyObject *module);
+
+int is_record(PyObject *function, int n);
+int put_values(PyObject *function, u64 t, const i64 *values);
+int is_multiple(PyObject *integers, i64 mask);
+/* Of objects of these types, or none; whether nothing has moved or changed. */
+int is_peeks(PyObject *o);
+int is_places(PyObject *o);
+int peeks_quiet(PyObject *o);
+int places_quiet(PyObject *o);
 PyObject *original_of(PyObject *module, PyObject *f);
 PyObject *make_record(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *multiple(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *make_entering(PyObject *module, PyObject *python);
+PyObject *make_leaving(PyObject *module, PyObject *python);
 PyObject *make_integers(PyObject *module, PyObject *const *args, Py_ssize_t n);
 
 static inline u64 clock_ns(int which)

@@ -160,6 +160,23 @@ static PyObject *peeks_last(PyObject *o, PyObject *index)
 	return p ? PyBytes_FromStringAndSize((char *)p->last, p->n[0] + p->n[1]) : NULL;
 }
 
+static PyObject *peeks_type;
+
+int is_peeks(PyObject *o)
+{
+	return (PyObject *)o->ob_type == peeks_type;
+}
+
+int peeks_quiet(PyObject *o)
+{
+	Peeks *self = (Peeks *)o;
+
+	for (Py_ssize_t i = 0; i < self->n; i++)
+		if (moved(&self->peeks[i]))
+			return 0;
+	return 1;
+}
+
 static PyObject *peeks_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
 	if (!PyArg_UnpackTuple(args, "Peeks", 0, 0))
@@ -198,9 +215,15 @@ static void peeks_dealloc(PyObject *o)
 	gone(o);
 }
 
+static PyObject *peeks_quiet_method(PyObject *o, PyObject *none)
+{
+	return PyBool_FromLong(peeks_quiet(o));
+}
+
 static PyMethodDef peeks_methods[] = {
 	{"add", peeks_add, METH_FASTCALL, "add(address1, n1, address2, n2, keep, through=0, value=0): its index"},
 	{"set", peeks_set, METH_FASTCALL, "set(index, address1, n1, address2, n2, keep, through=0, value=0)"},
+	{"quiet", peeks_quiet_method, METH_NOARGS, "quiet(): whether nothing has moved"},
 	{"moved", peeks_moved, METH_FASTCALL, "moved(first=0, stop=all): None, or the indices of those whose bytes are others"},
 	{"last", peeks_last, METH_O, "last(index): its bytes at the last look"},
 	{NULL},
@@ -215,8 +238,6 @@ static PyType_Spec peeks_spec = {"_dptrace_native.Peeks", sizeof(Peeks), 0, Py_T
 
 int peeks_ready(PyObject *module)
 {
-	PyObject *type = add_type(module, "Peeks", &peeks_spec);
-
-	Py_DecRef(type);
-	return type ? 0 : -1;
+	peeks_type = add_type(module, "Peeks", &peeks_spec);
+	return peeks_type ? 0 : -1;
 }

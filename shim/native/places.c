@@ -102,6 +102,23 @@ static PyObject *places_changed(PyObject *o, PyObject *none)
 	return some;
 }
 
+static PyObject *places_type;
+
+int is_places(PyObject *o)
+{
+	return (PyObject *)o->ob_type == places_type;
+}
+
+int places_quiet(PyObject *o)
+{
+	Places *self = (Places *)o;
+
+	for (Py_ssize_t i = 0; i < self->n; i++)
+		if (changed(&self->places[i]))
+			return 0;
+	return 1;
+}
+
 static PyObject *places_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
 	return PyArg_UnpackTuple(args, "Places", 0, 0) ? PyType_GenericAlloc(type, 0) : NULL;
@@ -140,9 +157,15 @@ static void places_dealloc(PyObject *o)
 	gone(o);
 }
 
+static PyObject *places_quiet_method(PyObject *o, PyObject *none)
+{
+	return PyBool_FromLong(places_quiet(o));
+}
+
 static PyMethodDef places_methods[] = {
 	{"add", places_add, METH_FASTCALL, "add(dict, key, object): its index"},
 	{"set", places_set, METH_FASTCALL, "set(index, dict, key, object)"},
+	{"quiet", places_quiet_method, METH_NOARGS, "quiet(): whether nothing has changed"},
 	{"changed", places_changed, METH_NOARGS, "None, or the indices of those where another object is, or none"},
 	{NULL},
 };
@@ -156,8 +179,6 @@ static PyType_Spec places_spec = {"_dptrace_native.Places", sizeof(Places), 0, P
 
 int places_ready(PyObject *module)
 {
-	PyObject *type = add_type(module, "Places", &places_spec);
-
-	Py_DecRef(type);
-	return type ? 0 : -1;
+	places_type = add_type(module, "Places", &places_spec);
+	return places_type ? 0 : -1;
 }

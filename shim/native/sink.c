@@ -23,32 +23,32 @@ _Static_assert(sizeof(Header) == 24, "no gaps");
 
 static PyObject *sink_type, *record_type;
 
-static int room(Sink *s, u64 n)
+static int room(const Sink *s, u64 tail, u64 n)
 {
-	u64 end = s->head + n;
-	return s->tail > end || end - s->tail <= s->capacity;
+	return tail <= s->head && s->head + n - tail <= s->capacity; /* a tail in front of the head is no recorder's */
 }
 
 /* Between reserve() and commit() nothing calls Python: see native.h. */
 typedef struct {
 	u8 *to;
-	u64 need, whole, skip;
+	u64 need, whole, skip, tail;
 } Place;
 
-/* Finds room for n bytes after a record's head. */
-static int reserve(Sink *s, u64 n, Place *p)
+/* Finds room for n bytes after a record's head, and changes nothing. */
+static int reserve(const Sink *s, u64 n, Place *p)
 {
 	u64 at;
 
 	p->need = sizeof(Header) + n;
 	p->whole = (p->need + 7) & ~7ul;
+	p->tail = s->tail;
 	if (!s->ring || p->whole > s->capacity)
 		return 0;
 	at = s->head % s->capacity;
 	p->skip = at + p->whole > s->capacity ? s->capacity - at : 0;
-	if (!room(s, p->skip + p->whole)) {
-		s->tail = __atomic_load_n(s->tail_word, __ATOMIC_ACQUIRE);
-		if (!room(s, p->skip + p->whole))
+	if (!room(s, p->tail, p->skip + p->whole)) {
+		p->tail = __atomic_load_n(s->tail_word, __ATOMIC_ACQUIRE);
+		if (!room(s, p->tail, p->skip + p->whole))
 			return 0;
 	}
 	p->to = s->ring + (p->skip ? 0 : at) + sizeof(Header);
@@ -62,6 +62,7 @@ static void commit(Sink *s, const Place *p, u16 kind, u64 t)
 	*(Header *)(p->to - sizeof(Header)) = (Header){(u32)p->whole, kind, (u16)(p->whole - p->need), t ? t : clock_ns(CLOCK_MONOTONIC),
 												   (u32)PyThread_get_thread_ident(), (u32)s->number};
 	s->number++;
+	s->tail = p->tail;
 	s->head += p->skip + p->whole;
 	__atomic_store_n(s->head_word, s->head, __ATOMIC_RELEASE); /* last: only now it exists */
 }
@@ -70,8 +71,10 @@ static int sink_write(Sink *s, u16 kind, u64 t, const void *a, u64 na, const voi
 {
 	Place p;
 
-	if (!reserve(s, na + nb, &p))
+	if (!reserve(s, na + nb, &p)) {
+		s->tail = p.tail;
 		return 0;
+	}
 	memcpy(p.to, a, na);
 	if (nb)
 		memcpy(p.to + na, b, nb);
@@ -154,11 +157,36 @@ static PyObject *sink_close(PyObject *o, PyObject *none)
 	return taken(Py_None);
 }
 
+/* The buffer of an object that is held by its Py_buffer. Of a memoryview it is what lies under it that is held: collected as
+ * garbage with an export of its own, a memoryview ends the process before 3.11.8, 3.12.2 and 3.13 (gh-77894). */
+static int hold(Sink *s, PyObject *o, Py_buffer *b)
+{
+	PyObject *under;
+	int held;
+
+	if (PyObject_GetBuffer(o, b, PyBUF_WRITABLE) < 0)
+		return -1;
+	if (o->ob_type != &PyMemoryView_Type) {
+		s->buffer = *b;
+		return 0;
+	}
+	PyBuffer_Release(b); /* its memory is that of what lies under it */
+	under = PyObject_GetAttrString(o, "obj");
+	if (!under)
+		return -1;
+	held = PyObject_GetBuffer(under, &s->buffer, PyBUF_WRITABLE);
+	if (held < 0)
+		s->buffer.obj = NULL;
+	Py_DecRef(under);
+	return held;
+}
+
 /* Sink(buffer, capacity, after, head_word, tail_word) */
 static PyObject *sink_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
 	PyObject *given[5];
 	u64 number[5], words;
+	Py_buffer b;
 	Sink *s;
 
 	if (kwargs && PyDict_Size(kwargs))
@@ -171,21 +199,20 @@ static PyObject *sink_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	s = (Sink *)PyType_GenericAlloc(type, 0);
 	if (!s)
 		return NULL;
-	if (PyObject_GetBuffer(given[0], &s->buffer, PyBUF_WRITABLE) < 0) {
-		s->buffer.obj = NULL;
+	if (hold(s, given[0], &b) < 0) {
 		Py_DecRef((PyObject *)s);
 		return NULL;
 	}
 	s->capacity = number[1];
 	words = number[2] / 8;
-	if (!s->capacity || s->capacity % 8 || number[2] % 8 || (u64)s->buffer.len < number[2] + s->capacity || number[3] >= words ||
-		number[4] >= words || (u64)s->buffer.buf % 8) {
+	if (!s->capacity || s->capacity % 8 || number[2] % 8 || (u64)b.len < number[2] + s->capacity || number[3] >= words || number[4] >= words ||
+		(u64)b.buf % 8) {
 		Py_DecRef((PyObject *)s);
 		return fails(PyExc_ValueError, "not the shape of a ring");
 	}
-	s->ring = (u8 *)s->buffer.buf + number[2];
-	s->head_word = (u64 *)s->buffer.buf + number[3];
-	s->tail_word = (u64 *)s->buffer.buf + number[4];
+	s->ring = (u8 *)b.buf + number[2];
+	s->head_word = (u64 *)b.buf + number[3];
+	s->tail_word = (u64 *)b.buf + number[4];
 	return (PyObject *)s;
 }
 
@@ -275,19 +302,28 @@ static Py_ssize_t length(PyObject *o)
 	return n > INTEGERS ? -1 : n;
 }
 
+/* Item i of a list or a tuple; 0: it is no integer of 64 bits. */
+static int item(PyObject *o, Py_ssize_t i, i64 *value)
+{
+	PyObject *each = o->ob_type == &PyList_Type ? PyList_GetItem(o, i) : PyTuple_GetItem(o, i);
+
+	if (each->ob_type != &PyLong_Type)
+		return 0;
+	*value = PyLong_AsLongLong(each);
+	if (*value != -1 || !PyErr_Occurred())
+		return 1;
+	PyErr_Clear();
+	return 0;
+}
+
 /* Writes what o has of integers, to NULL nothing; 0: there is something else, or one of more than 64 bits. */
 static int write_integers(PyObject *o, Py_ssize_t n, u8 *to)
 {
-	PyObject *(*item)(PyObject *, Py_ssize_t) = o->ob_type == &PyList_Type ? PyList_GetItem : PyTuple_GetItem;
+	i64 value;
 
 	for (Py_ssize_t i = 0; i < n; i++) {
-		PyObject *each = item(o, i);
-		i64 value = each->ob_type == &PyLong_Type ? PyLong_AsLongLong(each) : -1;
-
-		if (value == -1 && (each->ob_type != &PyLong_Type || PyErr_Occurred())) {
-			PyErr_Clear();
+		if (!item(o, i, &value))
 			return 0;
-		}
 		if (to)
 			__builtin_memcpy(to + 8 * i, &value, 8);
 	}
@@ -297,6 +333,7 @@ static int write_integers(PyObject *o, Py_ssize_t n, u8 *to)
 static PyObject *integers_call(PyObject *o, PyObject *const *args, Py_ssize_t n)
 {
 	Record *r = (Record *)o;
+	Sink *s = (Sink *)r->sink;
 	Py_ssize_t many[2] = {0, 0};
 	u8 values[8 * FIELDS];
 	u64 t;
@@ -312,15 +349,62 @@ static PyObject *integers_call(PyObject *o, PyObject *const *args, Py_ssize_t n)
 	}
 	if (integer(args[0], 0, 8, &t) < 0 || packed(r, args + 1, values) < 0)
 		return NULL;
-	put = r->sink && reserve((Sink *)r->sink, r->bytes + 8 * (u64)(many[0] + many[1]), &p);
+	put = s && reserve(s, r->bytes + 8 * (u64)(many[0] + many[1]), &p);
 	if (!write_integers(args[r->n + 1], many[0], put ? p.to + r->bytes : NULL) ||
 		(many[1] && !write_integers(args[r->n + 2], many[1], put ? p.to + r->bytes + 8 * many[0] : NULL)))
 		return taken(Py_None);
 	if (put) {
 		memcpy(p.to, values, r->bytes);
-		commit((Sink *)r->sink, &p, r->kind, t);
+		commit(s, &p, r->kind, t);
+	} else if (s) {
+		s->tail = p.tail;
 	}
 	return PyBool_FromLong(put);
+}
+
+/* A record of a function that is_record(), of values that are known to fit. */
+int put_values(PyObject *function, u64 t, const i64 *values)
+{
+	Record *r = (Record *)PyCFunction_GetSelf(function);
+	u8 bytes[8 * FIELDS], *at = bytes;
+
+	for (int i = 0; i < r->n; at += r->size[i++])
+		memcpy(at, &values[i], r->size[i]);
+	return r->sink && sink_write((Sink *)r->sink, r->kind, t, bytes, r->bytes, NULL, 0);
+}
+
+int is_record(PyObject *function, int n)
+{
+	return function->ob_type == &PyCFunction_Type && PyCFunction_GetFunction(function) == (PyCFunction)record_call &&
+		   ((Record *)PyCFunction_GetSelf(function))->n == n;
+}
+
+/* Whether one of a list's integers has no bit of mask; -1: they are no integers of 64 bits in a list or a tuple. */
+int is_multiple(PyObject *integers, i64 mask)
+{
+	Py_ssize_t n = length(integers);
+	i64 value;
+	int found = 0;
+
+	for (Py_ssize_t i = 0; i < n; i++) {
+		if (!item(integers, i, &value))
+			return -1;
+		found |= !(value & mask);
+	}
+	return n < 0 ? -1 : found;
+}
+
+PyObject *multiple(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+	u64 mask;
+	int found;
+
+	if (n != 2)
+		return fails(PyExc_TypeError, "multiple(integers, mask)");
+	if (integer(args[1], 1, 8, &mask) < 0)
+		return NULL;
+	found = is_multiple(args[0], (i64)mask);
+	return found < 0 ? taken(Py_None) : PyBool_FromLong(found);
 }
 
 static PyMethodDef record_function = {"record", record_call, METH_FASTCALL, "record(t, *values) or record(t, *values, tail)"};

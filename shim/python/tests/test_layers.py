@@ -50,7 +50,25 @@ def cyclic(edges):
     return sorted("%s.%s" % module for module in edges if module in reached(module))
 
 
+def hidden(path):
+    """Names of modules that a file imports and uses for something else, too."""
+    with open(path) as f:
+        tree = ast.parse(f.read())
+    modules = {(a.asname or a.name).partition(".")[0] for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))
+               for a in node.names}
+    own = {t for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for line in node.body for t in ast.walk(line)
+           if isinstance(line, ast.Assign)}  # attributes of a class
+    stored = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and n not in own}
+    return sorted(modules & (stored | {n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)}))
+
+
 class Layers(unittest.TestCase):
+    def test_no_variable_hides_a_module(self):
+        """`objects`, say: the error would be swallowed, and what was to be told missing."""
+        found = {path: hidden(path) for path in glob.glob(os.path.join(HOOK, "**", "*.py"), recursive=True)}
+        self.assertGreater(len(found), 40)
+        self.assertEqual({path: names for path, names in found.items() if names}, {})
+
     def test_arrows_point_one_way(self):
         edges = graph()
         self.assertGreater(len(edges), 40)

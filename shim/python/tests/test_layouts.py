@@ -115,7 +115,7 @@ class File(unittest.TestCase):
         self.assertGreater(started, 0)
         self.assertEqual(told, {"magic": b"DPR1", "version": 1, "head": one.head, "tail": 0, "capacity": 8192, "pid": os.getpid(),
                                 "ppid": os.getppid(), "flags": layouts.FLAG_ENDED, "dropped": 1, "beat": started, "hook_ns": 11,
-                                "calls": 12, "number": 2})
+                                "calls": 12, "number": 2, "bell": 2048})
 
     def test_the_recorders_fields(self):
         """What is written into the ring from outside is where the hook looks."""

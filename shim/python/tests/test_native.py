@@ -22,8 +22,8 @@ import weakref
 
 PYTHON = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, PYTHON)
-from dptrace_hook import layouts  # noqa: E402
 from dptrace_hook.patch import load, twin  # noqa: E402
+from dptrace_hook.record import layouts  # noqa: E402
 
 BUILD = os.environ.get("DPTRACE_TEST_NATIVE")
 native = load.load(BUILD) if BUILD else load.native
@@ -218,7 +218,7 @@ class Differential(unittest.TestCase):
                 self.assertEqual(states[0], states[1], (seed, step))
                 if seen[0] not in (0, ("gave", True)):  # what is no record yet may have been begun
                     last = sinks[0].head
-                    first = max(min(struct.unpack_from("<Q", snapshot, 16)[0], last), last - capacity)
+                    first = max(min(max(sinks[0].tail, struct.unpack_from("<Q", snapshot, 16)[0]), last), last - capacity)
                     for ring in rings:
                         self.assertEqual(ring[:128], snapshot[:128])
                         for at in range(first, last):
@@ -463,6 +463,10 @@ class Manners(unittest.TestCase):
             pass
         wrapped = plain(module, local)
         there = weakref.ref(wrapped)
+        del wrapped
+        self.assertIsNone(there())
+        wrapped = plain(module, local)
+        there = weakref.ref(wrapped)
         local.loop = wrapped
         del wrapped, local
         gc.collect()
@@ -471,7 +475,8 @@ class Manners(unittest.TestCase):
         class Own:
             pass
         own = Own()
-        own.sink = module.Sink(bytearray(128 + 64), 64, 128, 1, 2)
+        own.map = memoryview(bytearray(128 + 64))  # collected before what is made of it (gh-77894)
+        own.sink = module.Sink(own.map, 64, 128, 1, 2)
         own.record = module.Record(own.sink, 1, "I")
         own.peeks = module.Peeks()
         own.peeks.add(0, 0, 0, 0, own)

@@ -10,6 +10,8 @@ import time
 import types
 from _thread import allocate_lock, get_ident
 
+from .twin_serving import Fetching, Serving, entering, leaving, multiple  # noqa: F401
+
 now = time.monotonic_ns
 cpu = time.thread_time_ns
 
@@ -154,9 +156,9 @@ class Sink:
             at = self.head % self.capacity
             skip = self.capacity - at if at + need + pad > self.capacity else 0
             end, tail_at = self.head + skip + need + pad, self.tail
-            if end - tail_at > self.capacity:
+            if not end - self.capacity <= tail_at <= self.head:
                 tail_at = self._words[self._tail_word]
-                if end - tail_at > self.capacity:
+                if not end - self.capacity <= tail_at <= self.head:  # one in front of the head is no recorder's
                     packed.pack(0, kind, 0, t, 0, 0, *values)
                     self.tail = tail_at
                     return False
@@ -263,6 +265,13 @@ class Peeks:
                 found = (found or ()) + (i,)
         return found
 
+    def quiet(self):
+        """Whether nothing has moved."""
+        for p in self._peeks:
+            if (p.through is not None and p.through[0] != p.value) or p.first != p.was_first or p.second != p.was_second:
+                return False
+        return True
+
     def last(self, index):
         return bytes(self._at(index).last)
 
@@ -325,6 +334,14 @@ class Places:
             if d.get(key) is not o:
                 found = (found or ()) + (i,)
         return found
+
+
+    def quiet(self):
+        """Whether nothing has changed."""
+        for d, key, o in self._places:
+            if d.get(key) is not o:
+                return False
+        return True
 
 
 def _place(d, key, o):

@@ -25,8 +25,8 @@ _ROW = 512  # items that follow one another: long, as a row begins and ends with
 _MAX_DICTS = 256  # instance dictionaries looked at in one container: from Python 3.11 on looking at one makes it
 
 _LISTS = (list, tuple)
-_OTHERS = (deque, set, frozenset)
-EXACT = frozenset(objects.DICTS + _LISTS + _OTHERS)
+_OTHERS = objects.ids(deque, set, frozenset)
+EXACT = objects.DICTS | objects.SEQUENCES
 
 
 def _object_array(cls):
@@ -35,7 +35,7 @@ def _object_array(cls):
 
 def length(obj, cls):
     """Of a container of objects, by the builtin's own method; -1: it is none."""
-    if cls in EXACT:
+    if id(cls) in EXACT:
         return len(obj)
     for base in (list, tuple, dict):
         if issubclass(cls, base):
@@ -54,7 +54,7 @@ def members(obj, cls, n, most):
         return tuple.__getitem__(obj, slice(None, None, step))
     if issubclass(cls, dict):  # an OrderedDict's own iterator would hash the keys
         return [x for pair in list(islice(dict.items(obj), 0, None, step)) for x in pair]
-    if cls in _OTHERS:
+    if id(cls) in _OTHERS:
         return list(islice(obj, 0, None, step))
     return [obj.item(i) for i in range(0, n, step)]
 
@@ -69,14 +69,14 @@ def rows(obj, cls, n):
         return [m for start in starts for m in get(obj, slice(start, start + row))]
     if issubclass(cls, dict):
         return [x for pair in list(islice(dict.items(obj), 4 * row)) for x in pair]
-    if cls in _OTHERS:
+    if id(cls) in _OTHERS:
         return list(islice(obj, 4 * row))
     return [obj.item(i) for start in starts for i in range(start, start + row)]
 
 
 def attributes(obj, cls):
     """The instance dictionary of an object of a class written in Python."""
-    if not cls.__flags__ & objects.HEAP_TYPE or issubclass(cls, (type, sys.modules["torch"].Tensor)):
+    if not objects.flags(cls) & objects.HEAP_TYPE or issubclass(cls, (type, sys.modules["torch"].Tensor)):
         return {}
     return objects.attributes_of(obj, cls)
 
@@ -107,9 +107,9 @@ def mark(obj, cls, n):
         for m in level:
             kind = type(m)
             found.append(id(m))
-            if kind in (str, bytes, int, float):
+            if kind is str or kind is bytes or kind is int or kind is float:
                 found.append(hash(m))
-            elif kind not in objects.ATOMS:
+            elif id(kind) not in objects.ATOMS:
                 size = length(m, kind)
                 inner += members(m, kind, size, 4)[:8] if size > 0 else list(attributes(m, kind).values())[:4]
         level = inner[:64]
@@ -149,12 +149,12 @@ class _Ids:
         self.ids, self.dicts = set(), _MAX_DICTS
         self.cut = False  # some hold more than was looked at
 
-    def add(self, objects, each, depth=3):
-        """Takes the objects themselves, and `each` of what each of them holds."""
+    def add(self, some, each, depth=3):
+        """Takes some objects themselves, and `each` of what each of them holds."""
         ids, atoms = self.ids, objects.ATOMS
-        for o in objects:
+        for o in some:
             ids.add(id(o))
-            if type(o) not in atoms:
+            if id(type(o)) not in atoms:
                 if each > 0 and depth > 0:
                     self.inside(o, each, depth)
                 else:
@@ -175,15 +175,15 @@ class _Ids:
 
     def instance(self, obj, cls):
         """What hangs on an object: by its slots, and in its dictionary."""
-        if not cls.__flags__ & objects.HEAP_TYPE:
+        if not objects.flags(cls) & objects.HEAP_TYPE:
             return []
         if self.dicts <= 0:
             self.cut = True
             return []
         values = []
-        for k in cls.__mro__:
-            if k.__flags__ & objects.HEAP_TYPE and "__slots__" in k.__dict__:
-                for member in list(k.__dict__.values()):
+        for k in objects.mro(cls):
+            if objects.flags(k) & objects.HEAP_TYPE and "__slots__" in objects.members(k):
+                for member in list(objects.members(k).values()):
                     if type(member) is types.MemberDescriptorType:
                         try:
                             values.append(member.__get__(obj))

@@ -7,7 +7,7 @@ import random
 import sys
 
 from ..record import guard, ring
-from . import reads
+from . import objects, reads
 from .bytecode import Value
 
 _NUMPY = ("default_rng", "RandomState", "PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
@@ -33,7 +33,7 @@ class Anew(reads.Reads):
 
     def bound(self, k, found, obj, name, cls=None):
         f = reads.function_of(found)[0]
-        if type(found) in (functools.cached_property, functools._lru_cache_wrapper):
+        if type(found) is functools.cached_property or type(found) is functools._lru_cache_wrapper:
             self.once.add(id(f))
         return reads.Reads.bound(self, k, found, obj, name, cls)
 
@@ -89,7 +89,7 @@ def look_for(loader, at):
         if id(loader) in _looked or len(_looked) >= MAX_LOADERS:
             return
         _looked.add(id(loader))
-        code = Anew(loader.__dict__.get("dataset"), loader.__dict__.get("collate_fn"))
+        code = Anew(objects.attributes(loader).get("dataset"), objects.attributes(loader).get("collate_fn"))
         for name in sorted(code.seeds)[:1]:
             ring.put_json(ring.SEARCH, {"loader": at[0], "pass": at[1], "worker": -1, "way": "code", "objects": len(code.calls),
                                         "found": len(code.seeds), "why": "anew", "path": name, "left": len(code.seeds)})

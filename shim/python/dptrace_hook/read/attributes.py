@@ -12,7 +12,7 @@ import types
 from itertools import islice
 
 from ..record import ring
-from ..record.ring import mono
+from ..record.ring import cpu
 from . import contents, discover, groups, held, identity, objects, reads, short_digests
 
 MAX_OBJECTS = 400
@@ -25,7 +25,7 @@ MAX_KEYS = 16  # of a dictionary whose items are told of as if they were attribu
 MAX_LEAVES = 16  # datasets of a loader whose contents are told of
 
 _ROOTS = ("dataset", "collate_fn")
-_PLAIN = objects.ATOMS | {list, tuple, dict}
+_PLAIN = objects.ATOMS | objects.ids(list, tuple, dict)
 
 
 class Attribute:
@@ -52,7 +52,7 @@ class Walk:
         return self.found
 
     def add(self, obj, path):
-        if type(obj) not in objects.ATOMS and id(obj) not in self.seen and len(self.queue) < MAX_OBJECTS:
+        if id(type(obj)) not in objects.ATOMS and id(obj) not in self.seen and len(self.queue) < MAX_OBJECTS:
             self.seen.add(id(obj))
             self.queue.append((obj, path))
 
@@ -61,10 +61,10 @@ class Walk:
             self.found.append(Attribute(path, owner, name, value))
 
     def visit(self, obj, cls, path):
-        if cls in objects.DICTS:
+        if id(cls) in objects.DICTS:
             self.items(obj, path)
         elif cls is list or cls is tuple:
-            if len(obj) <= MAX_ITEMS or type(obj[0]) not in _PLAIN:
+            if len(obj) <= MAX_ITEMS or id(type(obj[0])) not in _PLAIN:
                 for i, value in enumerate(obj[:MAX_ITEMS]):
                     self.add(value, "%s[%d]" % (path, i))
         elif cls is types.FunctionType:
@@ -73,10 +73,11 @@ class Walk:
             self.add(obj.__self__, path + ".__self__")
             self.add(obj.__func__, path + ".__func__")
         elif cls is functools.partial:
-            self.add(obj.func, path + ".func")
-            for i, value in enumerate(obj.args[:MAX_ITEMS]):
+            function, args, keywords = objects.partial(obj)
+            self.add(function, path + ".func")
+            for i, value in enumerate(tuple.__getitem__(args, slice(MAX_ITEMS))):
                 self.add(value, "%s.args[%d]" % (path, i))
-            self.items(obj.keywords, path + ".keywords")
+            self.items(keywords, path + ".keywords")
         elif not _barren(cls):
             for name, value in list(islice(objects.attributes_of(obj, cls).items(), 2 * MAX_ITEMS)):
                 if type(name) is str:
@@ -109,10 +110,10 @@ class Whole(Walk):
     """Containers of plain values are told of by their contents, and not gone into."""
 
     def visit(self, obj, cls, path):
-        if cls in objects.DICTS:
-            plain = all(type(v) in _PLAIN for v in islice(dict.values(obj), MAX_KEYS))
+        if id(cls) in objects.DICTS:
+            plain = all(id(type(v)) in _PLAIN for v in islice(dict.values(obj), MAX_KEYS))
         else:
-            plain = cls in (list, tuple) and all(type(v) in _PLAIN for v in obj[:MAX_KEYS])
+            plain = (cls is list or cls is tuple) and all(id(type(v)) in _PLAIN for v in obj[:MAX_KEYS])
         if not plain:
             Walk.visit(self, obj, cls, path)
 
@@ -121,7 +122,7 @@ def _barren(cls):
     """Objects of this class hold nothing to look at."""
     if cls is types.ModuleType or issubclass(cls, (type, sys.modules["torch"].Tensor)) or issubclass(cls, objects.CODE_FREE):
         return True
-    return type(cls.__module__) is not str or cls.__module__ == "numpy" or cls.__module__.partition(".")[0] in objects.BARREN
+    return objects.module(cls) == "?" or objects.module(cls) == "numpy" or objects.module(cls).partition(".")[0] in objects.BARREN
 
 
 class Told:
@@ -216,7 +217,7 @@ class _Writer:
         ring.put_json(ring.ATTRIBUTE, facts)
 
     def source(self, owner):
-        if owner is None or objects.library(owner.__name__ if type(owner) is types.ModuleType else owner.__module__):
+        if owner is None or objects.library(owner.__name__ if type(owner) is types.ModuleType else objects.module(owner)):
             return "", 0, 0
         known = self.sources.get(id(owner))
         if known is None:
@@ -226,7 +227,7 @@ class _Writer:
 
 def at_iter(iterator, loader, new):
     """A pass begins, in the main process. new: the loader's first."""
-    t0, d, it = mono(), loader.__dict__, iterator.__dict__
+    c0, d, it = cpu(), objects.attributes(loader), iterator.__dict__
     at = it["_dptrace_at"] + (-1,)
     if d.get("persistent_workers") is True and it.get("_num_workers"):
         told = it.setdefault("_dptrace_told", Told(it.get("_dataset_kind") == 1))
@@ -235,7 +236,7 @@ def at_iter(iterator, loader, new):
         tell_held(at, d.get("dataset"), d.get("collate_fn"))
     if new and _ranks() > 1:
         at_rank(loader, at)
-    ring.ring.hook_ns += mono() - t0
+    ring.ring.hook_ns += cpu() - c0
 
 
 def tell_held(at, dataset, collate):
@@ -252,11 +253,11 @@ def at_fetch(fetches, dataset, collate):
     worker = fetches.serving
     if worker is None or not worker.persistent:
         return
-    t0 = mono()
+    c0 = cpu()
     if worker.told is None:
         worker.told = Told()
     worker.told.changes("fetch", (fetches.loader, fetches.number, fetches.worker), dataset, collate)
-    ring.ring.hook_ns += mono() - t0
+    ring.ring.hook_ns += cpu() - c0
 
 
 def _ranks():

@@ -9,6 +9,8 @@ import operator
 import sys
 import types
 
+from . import objects
+
 MAX_INSTRUCTIONS = 20000  # of which one takes 5 to 15 us
 MAX_ATOMS = 64
 
@@ -512,7 +514,7 @@ def _union(values):
 
 
 def _objects(value):
-    return any(a[0] == "object" and type(a[1]).__module__ != "builtins" for a in value.atoms)
+    return any(a[0] == "object" and objects.module(type(a[1])) != "builtins" for a in value.atoms)
 
 
 _ACTS = {

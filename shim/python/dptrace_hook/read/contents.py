@@ -21,9 +21,10 @@ _STEP = 2048  # items between two looks at the clock
 _DEPTH = 3  # containers in containers
 _MAX_DICT = 1 << 22  # entries: there is no way to the middle of one but past all before
 
-_ATOMS = {int, float, complex, str, bytes, bool, type(None)}
-_LISTS = (list, tuple)
-_SETS = (set, frozenset)
+_ATOMS = objects.ids(int, float, complex, str, bytes, bool, type(None))
+_LISTS = objects.ids(list, tuple)
+_SETS = objects.ids(set, frozenset)
+_NESTED = objects.ids(list, tuple, dict)
 _DICTS = objects.DICTS
 _KINDS = "biufcSUmM"  # of NumPy: no objects, no records
 
@@ -31,7 +32,7 @@ _KINDS = "biufcSUmM"  # of NumPy: no objects, no records
 def container(value):
     """Reports whether facts() can tell of a value."""
     cls = type(value)
-    if cls in _LISTS or cls in _SETS or cls in _DICTS or cls is range:
+    if id(cls) in _LISTS or id(cls) in _SETS or id(cls) in _DICTS or cls is range:
         return True
     return _array(value) is not None
 
@@ -67,7 +68,7 @@ def facts(value, deadline):
     told = {"class": objects.name(cls)}
     if cls is range:
         told.update(items=len(value), whole=True, ordered=_digest([marshal.dumps((value.start, value.stop, value.step), 2)]), unordered="")
-    elif cls in _LISTS or cls in _SETS or cls in _DICTS:
+    elif id(cls) in _LISTS or id(cls) in _SETS or id(cls) in _DICTS:
         told.update(items=len(value), **_items(value, cls, deadline))
     else:
         array = _array(value)
@@ -78,9 +79,9 @@ def facts(value, deadline):
 def _items(value, cls, deadline):
     n = len(value)
     if n <= WHOLE_ITEMS:
-        written = _written(dict.items(value) if cls in _DICTS else value, deadline)
+        written = _written(dict.items(value) if id(cls) in _DICTS else value, deadline)
         if written is not None:
-            return {"whole": True, "ordered": "" if cls in _SETS else _digest(written), "unordered": _digest(sorted(written))}
+            return {"whole": True, "ordered": "" if id(cls) in _SETS else _digest(written), "unordered": _digest(sorted(written))}
     some = _spread(value, cls, n)
     written = None if some is None else _written(some, None)
     return {"whole": False, "ordered": "" if written is None else _digest(written), "unordered": ""}
@@ -89,9 +90,9 @@ def _items(value, cls, deadline):
 def _spread(value, cls, n):
     """Some of the items, the same ones in every process."""
     step = max(n // SAMPLED, 1)
-    if cls in _LISTS:
+    if id(cls) in _LISTS:
         return value[::step][:SAMPLED]
-    if cls in _DICTS and n <= _MAX_DICT:
+    if id(cls) in _DICTS and n <= _MAX_DICT:
         return list(islice(dict.items(value), 0, step * SAMPLED, step))
     return None
 
@@ -114,12 +115,12 @@ def _written(items, deadline):
 
 def _plain(items, depth):
     """All the way down exact atoms in exact lists, tuples and dictionaries."""
-    rest = set(map(type, items)) - _ATOMS
+    rest = set(map(id, map(type, items))) - _ATOMS
     if not rest:
         return True
-    if depth == 0 or not rest <= {list, tuple, dict}:
+    if depth == 0 or not rest <= _NESTED:
         return False
-    inner = list(chain.from_iterable(i for i in items if type(i) in _LISTS))
+    inner = list(chain.from_iterable(i for i in items if id(type(i)) in _LISTS))
     for d in items:
         if type(d) is dict:
             inner += d.keys()

@@ -21,7 +21,7 @@ MAX_NODES = 4000
 MAX_ITEMS = 64  # of a container
 MAX_MODULES = 300  # of the packages searched
 
-_ITERATORS = (map, filter, zip, enumerate, reversed)
+_ITERATORS = objects.ids(map, filter, zip, enumerate, reversed)
 
 
 class Found:
@@ -38,7 +38,7 @@ class Found:
         holder = self.holder
         if holder is None:
             return self.obj
-        if isinstance(holder, dict):  # not by [], which has a defaultdict make what is missing
+        if issubclass(type(holder), dict):  # not by [], which has a defaultdict make what is missing
             return dict.get(holder, self.key)
         try:
             return holder[self.key]
@@ -49,14 +49,14 @@ class Found:
 def role_of(owner, role):
     """Who draws from what an object holds. Samplers, shufflers and splits order the data; callables that are no datasets
     transform it."""
-    if owner is None or type(owner) in (types.ModuleType, types.FrameType, types.FunctionType):
+    if owner is None or type(owner) is types.ModuleType or type(owner) is types.FrameType or type(owner) is types.FunctionType:
         return role
     data, cls = sys.modules["torch.utils.data"], owner if type(owner) is type else type(owner)
     full = objects.name(cls).lower()
     if issubclass(cls, data.Sampler) or ".datapipes." in full or "shuffl" in full or "sampler" in full:
         return "order"
-    if role == "dataset" and cls not in objects.DICTS + objects.SEQUENCES and not issubclass(cls, data.Dataset):
-        return "transform" if any("__call__" in k.__dict__ for k in cls.__mro__) else role
+    if role == "dataset" and id(cls) not in objects.DICTS and id(cls) not in objects.SEQUENCES and not issubclass(cls, data.Dataset):
+        return "transform" if any("__call__" in objects.members(k) for k in objects.mro(cls)) else role
     return role
 
 
@@ -85,7 +85,7 @@ class Walk:
         """Who decides on the order, in the main process: role "order", whatever it hangs on."""
         self.seen.add(id(dataset))  # samplers hold it, as data_source
         for name in ("batch_sampler", "sampler", "generator"):
-            self.add(loader.__dict__.get(name), name, "order", None)
+            self.add(objects.attributes(loader).get(name), name, "order", None)
         self.run()
         for found in self.found:
             found.role = "order"
@@ -99,7 +99,7 @@ class Walk:
     # owner: the object that holds obj (None for a root); holder, key: where exactly
     def add(self, obj, path, role, owner, attr="", holder=None, key=None):
         cls = type(obj)
-        if cls in objects.ATOMS or id(obj) in self.seen:
+        if id(cls) in objects.ATOMS or id(obj) in self.seen:
             return
         self.seen.add(id(obj))
         kind = rng.kind_of(cls)
@@ -120,10 +120,10 @@ class Walk:
         cls = type(obj)
         if self.taken is not None and self.taken(obj, cls, path):
             return
-        if cls in objects.DICTS:
-            self.dictionary(obj, list(islice(cls.items(obj), MAX_ITEMS)), path, role)
-        elif cls in objects.SEQUENCES:
-            whole = len(obj) <= MAX_ITEMS or type(next(iter(obj), None)) not in objects.ATOMS
+        if id(cls) in objects.DICTS:
+            self.dictionary(obj, list(islice(dict.items(obj), MAX_ITEMS)), path, role)
+        elif id(cls) in objects.SEQUENCES:
+            whole = len(obj) <= MAX_ITEMS or id(type(next(iter(obj), None))) not in objects.ATOMS
             for i, v in enumerate(list(islice(obj, MAX_ITEMS if whole else 8))):
                 self.add(v, "%s[%d]" % (path, i), role, obj, "", obj if cls is list else None, i)
             self.leave("items", path, len(obj) - MAX_ITEMS if whole else 0)
@@ -133,19 +133,21 @@ class Walk:
             self.add(obj.__self__, path + ".__self__", role, obj)
             self.add(obj.__func__, path + ".__func__", role, obj)
         elif issubclass(cls, functools.partial):
-            self.add(obj.func, path + ".func", role, obj)
-            self.members(list(obj.args), path + ".args", role, obj)
-            for k, v in list(obj.keywords.items())[:MAX_ITEMS]:
-                self.add(v, "%s.keywords[%r]" % (path, k), role, obj, k, obj.keywords, k)
+            function, args, keywords = objects.partial(obj)
+            self.add(function, path + ".func", role, obj)
+            self.members(list(tuple.__iter__(args)), path + ".args", role, obj)
+            for k, v in list(dict.items(keywords))[:MAX_ITEMS]:
+                if type(k) is str:
+                    self.add(v, "%s.keywords[%r]" % (path, k), role, obj, k, keywords, k)
         elif cls is types.GeneratorType:
             self.frame(obj, path, role)
-        elif cls in _ITERATORS:
+        elif id(cls) in _ITERATORS:
             self.members(list(cls.__reduce__(obj)[1]), path, role, obj)
         elif issubclass(cls, type):
             self.class_(obj, path, role)
-        elif cls is types.ModuleType or cls is types.CodeType or issubclass(cls, sys.modules["torch"].Tensor) or type(cls.__module__) is not str:
+        elif cls is types.ModuleType or cls is types.CodeType or issubclass(cls, sys.modules["torch"].Tensor) or objects.module(cls) == "?":
             return
-        elif not self.inside(obj, cls, path, role) and cls.__module__ != "numpy" and cls.__module__.partition(".")[0] not in objects.BARREN:
+        elif not self.inside(obj, cls, path, role) and objects.module(cls) != "numpy" and objects.module(cls).partition(".")[0] not in objects.BARREN:
             self.instance(obj, cls, path, role)
 
     def dictionary(self, obj, items, path, role):
@@ -154,7 +156,7 @@ class Walk:
             if self.into_insides:
                 self.add(k, "%s<key %s>" % (path, objects.key(k)), role, obj)
         left = dict.__len__(obj) - len(items)
-        if left and any(type(v) not in objects.ATOMS for _, v in items):
+        if left and any(id(type(v)) not in objects.ATOMS for _, v in items):
             self.leave("items", path, left)
 
     def inside(self, obj, cls, path, role):
@@ -191,28 +193,28 @@ class Walk:
         self.leave("items", path, len(attributes) - MAX_ITEMS * 2)
         for n, slot in slots_of(obj, cls):
             self.add(slot.get(n), "%s.%s" % (path, n), inner, obj, n, slot, n)
-        for k in cls.__mro__:
-            if k.__flags__ & objects.HEAP_TYPE and not objects.library(k.__module__):
+        for k in objects.mro(cls):
+            if objects.flags(k) & objects.HEAP_TYPE and not objects.library(objects.module(k)):
                 self.class_(k, path, inner)
 
     def class_(self, cls, path, role):
         """Class attributes, and what the methods can reach. `path` is an instance's: that is how code spells them."""
-        if objects.library(cls.__module__) or (id(cls), "class") in self.seen:
+        if objects.library(objects.module(cls)) or (id(cls), "class") in self.seen:
             return
         self.seen.add((id(cls), "class"))
-        self.package(cls.__module__)
+        self.package(objects.module(cls))
         if issubclass(type(cls), enum.EnumMeta):
-            for n, v in list(cls.__dict__.get("_member_map_", {}).items())[:MAX_ITEMS]:
+            for n, v in list(objects.members(cls).get("_member_map_", {}).items())[:MAX_ITEMS]:
                 self.add(v, "%s.%s" % (path, n), role, cls, n)
-        for n, v in list(cls.__dict__.items())[:MAX_ITEMS * 2]:
-            if type(v) in (staticmethod, classmethod):
+        for n, v in list(objects.members(cls).items())[:MAX_ITEMS * 2]:
+            if type(v) is staticmethod or type(v) is classmethod:
                 v = v.__func__
             elif type(v) is property:
                 v = v.fget
             if type(v) is types.FunctionType:
                 self.function(v, "%s.%s" % (path, n), role)
-            elif type(v) not in (types.MemberDescriptorType, types.GetSetDescriptorType) and not n.startswith("__"):
-                self.add(v, "%s.%s" % (path, n), role, cls, n, cls.__dict__, n)
+            elif (type(v) is not types.MemberDescriptorType and type(v) is not types.GetSetDescriptorType) and not n.startswith("__"):
+                self.add(v, "%s.%s" % (path, n), role, cls, n, objects.members(cls), n)
 
     def function(self, f, path, role):
         if (id(f), "code") in self.seen:
@@ -233,7 +235,7 @@ class Walk:
             self.add(v, "%s.%s" % (path, n), role, f, n, f.__dict__, n)
         if not objects.library(f.__module__):
             self.package(f.__module__)
-            self.code_names(f.__code__, f.__globals__)
+            self.code_names(f.__code__, objects.plain(f.__globals__))
 
     def code_names(self, code, namespace):
         """The globals that the code names, one module deep: RNG, aug.RNG, flip, Config."""
@@ -282,7 +284,7 @@ class Walk:
             module = sys.modules.get(m)
             if type(module) is types.ModuleType:
                 for n, v in list(module.__dict__.items()):
-                    if type(v) not in objects.ATOMS and type(n) is str and rng.kind_of(type(v)) is not None:
+                    if id(type(v)) not in objects.ATOMS and type(n) is str and rng.kind_of(type(v)) is not None:
                         self.global_(module.__dict__, n)
 
     def frame(self, generator, path, role):
@@ -293,9 +295,9 @@ class Walk:
             for n, v in items:
                 self.add(v, "%s<local %s>" % (path, n), role, frame, n)
             self.keep.append(items)  # ids in `seen` must stay taken until the walk is over
-            if not objects.library(frame.f_globals.get("__name__")):
-                self.package(frame.f_globals.get("__name__"))
-                self.code_names(frame.f_code, frame.f_globals)
+            if not objects.library(objects.plain(frame.f_globals).get("__name__")):
+                self.package(objects.plain(frame.f_globals).get("__name__"))
+                self.code_names(frame.f_code, objects.plain(frame.f_globals))
         if generator.gi_yieldfrom is not None:
             self.add(generator.gi_yieldfrom, path + "<yield from>", role, None)
 
@@ -362,8 +364,8 @@ class _Slot:
 
 def slots_of(obj, cls):
     """The slots of an object's classes (__slots__), by name."""
-    return [(n, _Slot(member, obj)) for k in cls.__mro__ if k.__flags__ & objects.HEAP_TYPE
-            for n, member in list(k.__dict__.items())[:MAX_ITEMS * 2] if type(member) is types.MemberDescriptorType]
+    return [(n, _Slot(member, obj)) for k in objects.mro(cls) if objects.flags(k) & objects.HEAP_TYPE
+            for n, member in list(objects.members(k).items())[:MAX_ITEMS * 2] if type(member) is types.MemberDescriptorType]
 
 
 def source(owner):
@@ -378,8 +380,8 @@ def source(owner):
         codes = [owner.__code__]
         return codes[0].co_filename, 0, 0  # the variable is assigned outside
     else:
-        cls = owner if isinstance(owner, type) else type(owner)
-        codes = [f.__code__ for f in list(cls.__dict__.values()) if type(f) is types.FunctionType]
+        cls = owner if issubclass(type(owner), type) else type(owner)
+        codes = [f.__code__ for f in list(objects.members(cls).values()) if type(f) is types.FunctionType]
         if not codes:
             return None
     import dis

@@ -7,7 +7,7 @@ import os
 import types
 
 from ..record import guard, ring
-from ..record.ring import mono
+from ..record.ring import cpu
 from . import addresses, discover, objects
 
 MIN_ITEMS = 1000  # of a container that counts
@@ -28,10 +28,10 @@ class Walk(discover.Walk):
 
     def instance(self, obj, cls, path, role):
         super().instance(obj, cls, path, role)
-        for k in cls.__mro__:
-            if k.__module__ in ("pandas._libs.internals", "pandas._libs.arrays"):
+        for k in objects.mro(cls):
+            if objects.module(k) in ("pandas._libs.internals", "pandas._libs.arrays"):
                 for name in ("blocks", "values", "_ndarray"):
-                    getter = k.__dict__.get(name)
+                    getter = objects.members(k).get(name)
                     if type(getter) is types.GetSetDescriptorType:
                         held = getter.__get__(obj)
                         for each in held if type(held) is tuple else (held,):
@@ -56,9 +56,9 @@ class Inherited:
 
 def before_fork(loader, loader_number, number_of_pass):
     """Writes the extents of a loader whose workers are about to be forked. None: there are none."""
-    t0 = mono()
+    c0 = cpu()
     try:
-        roots = (loader.__dict__.get("dataset"), "dataset", "dataset"), (loader.__dict__.get("collate_fn"), "collate_fn", "collate")
+        roots = (objects.attributes(loader).get("dataset"), "dataset", "dataset"), (objects.attributes(loader).get("collate_fn"), "collate_fn", "collate")
         found = large(roots, addresses.now() + MAX_NS)
         return Inherited([number(e, loader_number, number_of_pass) for e in found], found) if found else None
     except Exception as e:
@@ -66,7 +66,7 @@ def before_fork(loader, loader_number, number_of_pass):
             raise
         return None
     finally:
-        ring.ring.hook_ns += mono() - t0
+        ring.ring.hook_ns += cpu() - c0
 
 
 def number(extent, loader, number_of_pass, target=""):
@@ -83,7 +83,7 @@ def number(extent, loader, number_of_pass, target=""):
     _written[key] = (extent.runs, _count)
     cls = extent.cls
     ring.put_json(ring.EXTENT, {"extent": _count, "loader": loader, "target": target, "pass": number_of_pass, "path": extent.path,
-                                "class": cls.__qualname__ if cls.__module__ == "builtins" else objects.name(cls),
+                                "class": objects.qualname(cls) if objects.module(cls) == "builtins" else objects.name(cls),
                                 "items": extent.items, "sampled": extent.count, "plateau": extent.plateau,
                                 "starts": [first for first, _ in extent.runs], "counts": [count for _, count in extent.runs]})
     return _count
@@ -99,7 +99,7 @@ def large(roots, deadline, marks=None):
         if n < MIN_ITEMS and (n <= discover.MAX_ITEMS or n * addresses.held(obj, cls, n) < MIN_HELD):
             return False
         found.append((n, path.partition("._mgr")[0], obj, cls))  # pandas' own inside of a table
-        return cls in addresses.EXACT  # an instance of a subclass has attributes too
+        return id(cls) in addresses.EXACT  # an instance of a subclass has attributes too
 
     walk = Walk(taken)
     for obj, path, role in roots:

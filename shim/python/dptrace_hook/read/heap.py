@@ -57,7 +57,7 @@ def look_for(loader, at):
     if at[1] == 0 and _state["loaders"] < LOADERS:
         _state["loaders"] += 1
         _state["took"] = 0
-    look(at + (-1,), loader.__dict__.get("dataset"), loader.__dict__.get("collate_fn"), loader)
+    look(at + (-1,), objects.attributes(loader).get("dataset"), objects.attributes(loader).get("collate_fn"), loader)
 
 
 def look(at, dataset=None, collate=None, loader=None, here=False):
@@ -85,12 +85,12 @@ def look(at, dataset=None, collate=None, loader=None, here=False):
         if guard.theirs(e):
             raise
     finally:
-        ring.ring.hook_ns += mono() - t0
+        ring.ring.hook_ns += now() - c0
 
 
-def _write(at, objects, cut, found):
+def _write(at, n, cut, found):
     for why, (path, left) in sorted(cut.items()) or [("", ("", 0))]:
-        ring.put_json(ring.SEARCH, {"loader": at[0], "pass": at[1], "worker": at[2], "way": "process", "objects": objects, "found": found,
+        ring.put_json(ring.SEARCH, {"loader": at[0], "pass": at[1], "worker": at[2], "way": "process", "objects": n, "found": found,
                                     "why": why, "path": path, "left": left})
 
 
@@ -155,21 +155,21 @@ class Search:
         frozen = gc.get_freeze_count() if hasattr(gc, "get_freeze_count") else 0
         if frozen:
             self.cut["frozen"] = ["", frozen]
-        objects = gc.get_objects()
-        self.objects = len(objects)
+        everything = gc.get_objects()
+        self.objects = len(everything)
         kinds = self.classes
-        known = list(compress(objects, map(kinds.__contains__, map(id, map(type, objects)))))
+        known = list(compress(everything, map(kinds.__contains__, map(id, map(type, everything)))))
         for obj in sorted(known, key=lambda o: kinds[id(type(o))] == "bits"):  # of a generator and its bit generator the first
             self.take(obj)
-        if len(objects) > _MANY:  # records of a dataset, above all: they come last
-            plain = list(map(_PLAIN.__contains__, map(id, map(type, objects))))
-            objects = list(compress(objects, map(not_, plain))) + list(compress(objects, plain))
+        if len(everything) > _MANY:  # records of a dataset, above all: they come last
+            plain = list(map(_PLAIN.__contains__, map(id, map(type, everything))))
+            everything = list(compress(everything, map(not_, plain))) + list(compress(everything, plain))
         deadline = now() + budget
-        for i in range(0, len(objects), _CHUNK):
+        for i in range(0, len(everything), _CHUNK):
             if now() > deadline:
-                self.cut["time"] = ["", len(objects) - i]
+                self.cut["time"] = ["", len(everything) - i]
                 break
-            for chain in self.held_by(objects[i:i + _CHUNK], 0):
+            for chain in self.held_by(everything[i:i + _CHUNK], 0):
                 if self.take(chain[0]):
                     for held, holder in zip(chain, chain[1:]):
                         self.graph.link(held, holder)
@@ -187,9 +187,9 @@ class Search:
             self.graph.node(obj)
         return self.found[key] is obj
 
-    def held_by(self, objects, depth):
+    def held_by(self, some, depth):
         """[generator, who holds it, who holds that, ...], up to one of the objects, through what the collector does not know."""
-        held = gc.get_referents(*objects)
+        held = gc.get_referents(*some)
         hits = list(compress(held, map(self.wanted.__contains__, map(id, map(type, held)))))
         del held
         kinds = self.classes
@@ -203,7 +203,7 @@ class Search:
         if not chains:
             return chains
         ends, above = {id(chain[-1]) for chain in chains}, {}
-        for holder, held in holding(objects, ends):
+        for holder, held in holding(some, ends):
             for each in held:
                 above.setdefault(each, []).append(holder)
         return [chain + [holder] for chain in {tuple(map(id, c)): c for c in chains}.values() for holder in above.get(id(chain[-1]), ())]
@@ -226,10 +226,10 @@ class Search:
                 self.fresh += 1
 
 
-def holding(objects, targets):
+def holding(some, targets):
     """[(object, the ids of those that it holds)], by halves."""
-    held = targets & set(map(id, gc.get_referents(*objects)))
-    if not held or len(objects) == 1:
-        return [(objects[0], held)] if held else []
-    middle = len(objects) // 2
-    return holding(objects[:middle], held) + holding(objects[middle:], held)
+    held = targets & set(map(id, gc.get_referents(*some)))
+    if not held or len(some) == 1:
+        return [(some[0], held)] if held else []
+    middle = len(some) // 2
+    return holding(some[:middle], held) + holding(some[middle:], held)

@@ -11,6 +11,7 @@ import types
 from itertools import islice
 
 from . import contents, objects, reads, rng, sample, short_digests
+from .quiet import Quiet
 
 MAX_OBJECTS = 600
 MAX_PLACES = 128
@@ -53,7 +54,7 @@ class Walk:
         return self.places
 
     def add(self, obj, path):
-        if type(obj) not in objects.ATOMS and id(obj) not in self.seen and len(self.queue) <= MAX_OBJECTS:
+        if id(type(obj)) not in objects.ATOMS and id(obj) not in self.seen and len(self.queue) <= MAX_OBJECTS:
             self.seen.add(id(obj))
             self.queue.append((obj, path))
 
@@ -66,7 +67,7 @@ class Walk:
             return
         if shared(value, cls):
             self.shared.append(place)
-        elif cls.__module__ in objects.BARREN or type(cls.__module__) is str and cls.__module__.partition(".")[0] in objects.BARREN:
+        elif objects.module(cls) in objects.BARREN or objects.module(cls).partition(".")[0] in objects.BARREN:
             return
         elif len(self.places) < MAX_PLACES:
             self.places.append(place)
@@ -98,16 +99,17 @@ class Walk:
             self.add(obj.__self__, path + ".__self__")
             self.add(obj.__func__, path + ".__func__")
         elif issubclass(cls, functools.partial):
-            self.add(obj.func, path + ".func")
-            for i, value in enumerate(obj.args[:MAX_ITEMS]):
+            function, args, keywords = objects.partial(obj)
+            self.add(function, path + ".func")
+            for i, value in enumerate(tuple.__getitem__(args, slice(MAX_ITEMS))):
                 self.tell("%s.args[%d]" % (path, i), None, obj, "args[%d]" % i, value)
                 self.add(value, "%s.args[%d]" % (path, i))
-            self.items(obj.keywords, path + ".keywords")
+            self.items(keywords, path + ".keywords")
         elif cls is functools._lru_cache_wrapper:
             self.add(obj.__wrapped__, path)
         elif issubclass(cls, type):
             self.class_(obj)
-        if barren(obj, cls) or issubclass(cls, type) or cls in objects.SEQUENCES + objects.DICTS:
+        if barren(obj, cls) or issubclass(cls, type) or id(cls) in objects.SEQUENCES or id(cls) in objects.DICTS:
             return
         self.instance(obj, cls, path)
 
@@ -118,10 +120,10 @@ class Walk:
             attributes = objects.attributes_of(obj, cls)
         if cls is not types.FunctionType:
             self.each(obj, path, cls, obj, attributes)
-        for k in cls.__mro__:
-            if not k.__flags__ & objects.HEAP_TYPE or k.__module__ in ("functools", "builtins"):
+        for k in objects.mro(cls):
+            if not objects.flags(k) & objects.HEAP_TYPE or objects.module(k) in ("functools", "builtins"):
                 continue
-            for name, member in list(k.__dict__.items()):
+            for name, member in list(objects.members(k).items()):
                 if type(member) is types.MemberDescriptorType:  # __slots__
                     try:
                         value = member.__get__(obj)
@@ -133,15 +135,15 @@ class Walk:
 
     def class_(self, cls):
         """Class attributes, and what the methods name."""
-        if objects.library(cls.__module__):
+        if objects.library(objects.module(cls)):
             return
         path = objects.name(cls)
-        for name, member in list(cls.__dict__.items())[:2 * MAX_ITEMS]:
+        for name, member in list(objects.members(cls).items())[:2 * MAX_ITEMS]:
             f, _ = reads.function_of(member)
             if type(f) is types.FunctionType:
                 if not name.startswith("__") or name in _CALLED:
                     self.function(f, "%s.%s" % (path, name))
-            elif not name.startswith("__") and type(member) not in (types.MemberDescriptorType, types.GetSetDescriptorType) \
+            elif not name.startswith("__") and (type(member) is not types.MemberDescriptorType and type(member) is not types.GetSetDescriptorType) \
                     and not name.startswith("_abc_"):
                 self.tell("%s.%s" % (path, name), None, cls, name, member)
                 self.add(member, "%s.%s" % (path, name))
@@ -173,7 +175,7 @@ class Walk:
             self.tell(path + at, None, f, at, value)
             self.add(value, path + at)
         if not objects.library(f.__module__):
-            self.globals_(f.__code__, f.__globals__)
+            self.globals_(f.__code__, objects.plain(f.__globals__))
 
     def globals_(self, code, namespace):
         """The globals that the code names, one module deep: EPOCH, settings.EPOCH, CONFIG, Config."""
@@ -192,7 +194,7 @@ class Walk:
         module, value = namespace.get("__name__"), namespace[name]
         if type(module) is not str or type(value) is types.ModuleType or objects.library(module):
             return
-        home = value.__module__ if type(value) is types.FunctionType or issubclass(type(value), type) else module
+        home = value.__module__ if type(value) is types.FunctionType else objects.module(value) if issubclass(type(value), type) else module
         if objects.library(home):
             return
         path = "%s.%s" % ("__main__" if module == "__mp_main__" else module, name)
@@ -202,7 +204,7 @@ class Walk:
 
 
 def told_by_entries(value):
-    return type(value) in objects.DICTS and 0 < dict.__len__(value) <= MAX_KEYS and all(type(key) is str for key in dict.keys(value))
+    return id(type(value)) in objects.DICTS and 0 < dict.__len__(value) <= MAX_KEYS and all(type(key) is str for key in dict.keys(value))
 
 
 def registry(cls, name):
@@ -213,9 +215,9 @@ def barren(obj, cls):
     """Objects of this class hold nothing to look at."""
     if cls is types.ModuleType or issubclass(cls, (sys.modules["torch"].Tensor, sys.modules["torch"].dtype)):
         return True
-    if issubclass(cls, objects.CODE_FREE) or cls in (types.MethodType, types.FunctionType, functools._lru_cache_wrapper):
+    if issubclass(cls, objects.CODE_FREE) or (cls is types.MethodType or cls is types.FunctionType or cls is functools._lru_cache_wrapper):
         return True
-    return type(cls.__module__) is not str or cls.__module__ == "numpy" or cls.__module__.partition(".")[0] in objects.BARREN
+    return objects.module(cls) == "?" or objects.module(cls) == "numpy" or objects.module(cls).partition(".")[0] in objects.BARREN
 
 
 def scalar(value):
@@ -238,7 +240,7 @@ def text(value):
         return value.__qualname__[:MAX_TEXT]
     if scalar(value):
         return _cut(repr(value))
-    if cls in (list, tuple) and len(value) <= MAX_LIST and all(scalar(v) for v in value):
+    if (cls is list or cls is tuple) and len(value) <= MAX_LIST and all(scalar(v) for v in value):
         shown = repr(value).encode("utf-8", "replace")
         return shown.decode("utf-8", "replace") if len(shown) <= MAX_TEXT else ""
     if (cls is sample.ndarray or cls is sample.tensor) and 0 < short_digests.length(value) <= MAX_LIST:
@@ -256,7 +258,7 @@ def _numbers(value, cls):
     if cls is sample.tensor:
         if value.layout is not torch.strided or value.device.type != "cpu" or value.dtype not in sample._plain:
             return ""
-        with torch._C.DisableTorchFunction():
+        with Quiet():
             held = value.detach().tolist()
     elif value.dtype.kind not in "biuf":
         return ""
@@ -272,8 +274,8 @@ def told(value):
     sample.bind()
     shown = text(value)
     if shown:
-        return ("builtins." + cls.__qualname__ if cls.__module__ == "builtins" else objects.name(cls), shown, 0, "", True)
-    if cls in objects.SEQUENCES or cls in objects.DICTS or cls is range or cls is str or cls is bytes or cls is int \
+        return ("builtins." + objects.qualname(cls) if objects.module(cls) == "builtins" else objects.name(cls), shown, 0, "", True)
+    if id(cls) in objects.SEQUENCES or id(cls) in objects.DICTS or cls is range or cls is str or cls is bytes or cls is int \
             or cls is sample.ndarray or cls is sample.tensor:
         digest, whole = short_digests.short(value)
         return (objects.name(cls), "", short_digests.length(value), digest.hex() if digest else "", whole)
@@ -282,23 +284,23 @@ def told(value):
 
 def opaque(value, cls):
     """Objects of C extensions: what they hold cannot be looked at."""
-    if issubclass(cls, (dict, list, tuple, set, frozenset)) or cls in objects.ATOMS or barren(value, cls):
+    if issubclass(cls, (dict, list, tuple, set, frozenset)) or id(cls) in objects.ATOMS or barren(value, cls):
         return False
-    if any(k.__flags__ & objects.HEAP_TYPE and "__dict__" in k.__dict__ or k.__dict__.get("__slots__") is not None for k in cls.__mro__):
+    if any(objects.flags(k) & objects.HEAP_TYPE and "__dict__" in objects.members(k) or objects.members(k).get("__slots__") is not None for k in objects.mro(cls)):
         return False
-    return not issubclass(cls, functools.partial) and cls is not types.SimpleNamespace and cls.__module__ != "builtins"
+    return not issubclass(cls, functools.partial) and cls is not types.SimpleNamespace and objects.module(cls) != "builtins"
 
 
 def shared(value, cls):
     """Reports whether other processes see it change."""
     torch = sys.modules["torch"]
-    module = cls.__module__ if type(cls.__module__) is str else ""
+    module = objects.module(cls)
     if issubclass(cls, torch.Tensor):
-        with torch._C.DisableTorchFunction():
+        with Quiet():
             return cls is torch.Tensor and value.device.type == "cpu" and value.layout is torch.strided and value.is_shared()
     if module.startswith("multiprocessing.") or module.startswith("torch.multiprocessing."):
-        return cls.__name__ not in _IDLE
-    if type(cls).__module__ == "_ctypes" or module == "mmap":
+        return objects.called(cls) not in _IDLE
+    if objects.module(type(cls)) == "_ctypes" or module == "mmap":
         return True
     sample.bind()
     if sample.ndarray is not None and issubclass(cls, sample.ndarray):
@@ -312,14 +314,14 @@ def shared(value, cls):
 def seen(value):
     """What a shared value is now; "": it cannot be told."""
     cls, torch = type(value), sys.modules["torch"]
-    if cls.__name__ in _SHARED and cls.__module__ == "multiprocessing.sharedctypes":
+    if objects.called(cls) in _SHARED and objects.module(cls) == "multiprocessing.sharedctypes":
         value = objects.attributes_of(value, cls).get("_obj")
         cls = type(value)
-    if type(cls).__module__ == "_ctypes":
+    if objects.module(type(cls)) == "_ctypes":
         return bytes(memoryview(value).cast("B")[:256]).hex()
     sample.bind()
     if cls is torch.Tensor or sample.ndarray is not None and cls is sample.ndarray and value.nbytes <= 4096:
-        with torch._C.DisableTorchFunction():
+        with Quiet():
             kind, digest = sample.read(value, 0)[:2]
         return digest.hex() if kind else ""
     return ""
@@ -332,7 +334,7 @@ def unseen(walk, code):
         holder, value = code.held[key]
         if key in walk.known or id(holder) in walk.whole or id(holder) in told or id(holder) in code.own:
             continue
-        if issubclass(type(value), type) or type(value) in (types.FunctionType, types.ModuleType, types.BuiltinFunctionType):
+        if issubclass(type(value), type) or (type(value) is types.FunctionType or type(value) is types.ModuleType or type(value) is types.BuiltinFunctionType):
             continue
         module = _home(holder)
         if objects.library(module) or rng.kind_of(type(value)) is not None:

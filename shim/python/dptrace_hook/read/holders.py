@@ -23,7 +23,7 @@ MAX_HELD = 100000  # items of a container in which a place is looked for
 _GENERATOR = 0x20  # inspect.CO_GENERATOR
 _STDLIB_OWN = ("tempfile._RandomNameSequence",)
 _CONTEXT = ("hamt", "hamt_bitmap_node", "hamt_array_node", "hamt_collision_node", "Context")
-_BETWEEN = (dict, list, tuple, set, types.CellType, types.FrameType)
+_BETWEEN = objects.ids(dict, list, tuple, set, types.CellType, types.FrameType)
 _count = {}  # class -> generators without a name so far
 
 
@@ -66,11 +66,11 @@ class Graph:
         if cls is types.FunctionType:
             return _own(obj.__module__, "%s.%s" % (objects.main(obj.__module__), obj.__qualname__))
         if issubclass(cls, type):
-            return _own(obj.__module__, objects.name(obj)) if type(obj.__module__) is str else ""
+            return _own(objects.module(obj), objects.name(obj))
         if cls is contextvars.ContextVar:
             return "ContextVar %r" % obj.name
         if cls is types.GeneratorType:
-            module = None if obj.gi_frame is None else obj.gi_frame.f_globals.get("__name__")
+            module = None if obj.gi_frame is None else objects.plain(obj.gi_frame.f_globals).get("__name__")
             return _own(module, "%s.%s()" % (objects.main(module), obj.__qualname__))
         if issubclass(cls, insides.Cached):
             f = insides.function_of(obj)
@@ -79,9 +79,9 @@ class Graph:
 
     def foreign(self, obj, cls):
         """Whether what it holds is not looked for: of loaders and samplers, of Python's own, of ours."""
-        module = cls.__module__ if type(cls.__module__) is str else ""
+        module = objects.module(cls)
         return (_nobody(obj, cls) or issubclass(cls, types.ModuleType) or module.startswith("dptrace_hook")
-                or module + "." + insides.called(cls) in _STDLIB_OWN or insides.called(cls) in _CONTEXT
+                or module + "." + objects.called(cls) in _STDLIB_OWN or objects.called(cls) in _CONTEXT
                 or issubclass(cls, _loaders()) or discover.role_of(obj, "") == "order")
 
     def climb(self, nodes, deadline):
@@ -164,7 +164,7 @@ class Held(discover.Found):
                 holder = objects.attributes_of(obj, type(obj))
                 if key not in holder:
                     holder = dict(discover.slots_of(obj, type(obj))).get(key)
-            elif type(obj) not in (dict, list):
+            elif type(obj) is not dict and type(obj) is not list:
                 return
             found = discover.Found(self.path, None, self.kind, self.role, self.owner, self.attr, holder, key).current() if holder is not None else None
             if found is None:
@@ -180,9 +180,9 @@ def _steps(way):
     for holder, held in zip(way, way[1:]):
         cls = type(holder)
         container, _, key = place(holder, held)
-        if cls in (dict, list):
+        if cls is dict or cls is list:
             step = None if container is None else ("key", key)
-        elif not cls.__flags__ & objects.HEAP_TYPE and cls is not types.SimpleNamespace or issubclass(cls, type):
+        elif not objects.flags(cls) & objects.HEAP_TYPE and cls is not types.SimpleNamespace or issubclass(cls, type):
             step = None
         elif held is objects.attributes_of(holder, cls):
             step = ("attributes", "")
@@ -207,10 +207,10 @@ def found(graph, node):
     owner, attr, holder, key = None, "", None, None
     if len(way) > 1:
         holder, attr, key = place(way[-2].obj, obj)
-        owner = next((n.obj for n in reversed(way[:-1]) if type(n.obj) not in _BETWEEN), None)
+        owner = next((n.obj for n in reversed(way[:-1]) if id(type(n.obj)) not in _BETWEEN), None)
         if owner is None:
             owner = sys.modules.get(graph.modules.get(id(way[0].obj)))
-    called = type(owner).__flags__ & objects.HEAP_TYPE and not issubclass(type(owner), type) and not rng.kind_of(type(owner))
+    called = objects.flags(type(owner)) & objects.HEAP_TYPE and not issubclass(type(owner), type) and not rng.kind_of(type(owner))
     role = "transform" if called and discover.role_of(owner, "dataset") == "transform" else "process"
     made = Held(path, obj, rng.kind_of(cls), role, "" if owner is None else objects.owner_name(owner), attr, holder, key,
                           discover.source(owner))
@@ -231,7 +231,7 @@ def place(holder, held):
         for i, v in enumerate(islice(holder, MAX_HELD)):
             if v is held:
                 return holder, "", i
-    elif cls.__flags__ & objects.HEAP_TYPE and not issubclass(cls, type):
+    elif objects.flags(cls) & objects.HEAP_TYPE and not issubclass(cls, type):
         attributes = objects.attributes_of(holder, cls)
         for k, v in list(attributes.items()):
             if v is held and type(k) is str:
@@ -248,7 +248,7 @@ def spell(way, text, modules):
     for holder, held in zip(way, way[1:]):
         text += spelling.step(holder, held, type(holder))
     if issubclass(type(way[0]), enum.EnumMeta):
-        for member, each in list(way[0].__dict__.get("_member_map_", {}).items()):
+        for member, each in list(objects.members(way[0]).get("_member_map_", {}).items()):
             if objects.attributes_of(each, type(each)).get("_value_") is way[-1]:
                 return "%s.%s.value" % (objects.name(way[0]), member)
     return text
@@ -269,14 +269,14 @@ class _Spelling:
             return self.key(holder, held)
         if cls is tuple and self.function is not None:
             return self.of_function(holder, held, self.function)
-        if cls in (list, tuple, deque):
+        if cls is list or cls is tuple or cls is deque:
             return "[%d]" % _index(holder, held)
-        if cls in (set, frozenset):
+        if cls is set or cls is frozenset:
             return "[...]"
-        if cls in (types.MethodType, types.BuiltinFunctionType):
+        if cls is types.MethodType or cls is types.BuiltinFunctionType:
             return ".__self__"
         if issubclass(cls, functools.partial):
-            return ".args" if held is holder.args else ".keywords" if held is holder.keywords else ".func"
+            return (".func", ".args", ".keywords")[next((i for i, part in enumerate(objects.partial(holder)) if part is held), 0)]
         if issubclass(cls, type):
             self.attributes = True
             return ""

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from ..patch import wrapping
 from ..record import ring
 from . import objects
+from .quiet import Quiet
 
 INDEX_BITS = 40  # of an id: number of the dataset << 40 | index there
 _TOP = 1 << INDEX_BITS
@@ -20,7 +21,7 @@ _MAX_PARTS = 1024  # datasets inside of one loader's
 _MAX_SAMPLERS = 6  # one inside of the other
 _MAX_EPOCHS = 1000  # calls of set_epoch told of in a process
 _MARKS = 64  # indices by which a Subset's are known again
-_INT = {int}
+_INT = objects.ids(int)
 _OVERRIDES = ("__getitem__", "__getitems__", "__getattribute__")
 # What Lightning and catalyst turn a sampler into, to have a DistributedSampler draw from it.
 _SAMPLER_AS_DATASET = ("_DatasetSamplerWrapper", "DatasetFromSampler")
@@ -64,17 +65,16 @@ def after_fork():
     datasets, samplers, given, _epochs_set = Numbers(), Numbers(), Numbers(), 0
 
 
-def attributes(obj):
-    return objects.attributes_of(obj, type(obj))
+attributes = objects.attributes
 
 
 def composite(dataset):
     """torch's Subset or ConcatDataset, if that is what a dataset is and its samples come as they do; else None."""
     module = sys.modules["torch.utils.data.dataset"]
-    for k in type(dataset).__mro__:
+    for k in objects.mro(type(dataset)):
         if k is module.Subset or k is module.ConcatDataset:
             return k
-        if any(method in k.__dict__ for method in _OVERRIDES):
+        if any(method in objects.members(k) for method in _OVERRIDES):
             return None
     return None
 
@@ -90,7 +90,7 @@ def parts_of(dataset, base):
 
 def paths(loader):
     """The datasets that a loader's samples come from in the end, each with the way to it as the program spells it."""
-    found, todo = [], [] if loader is None else [("dataset", loader.__dict__.get("dataset"), 0)]
+    found, todo = [], [] if loader is None else [("dataset", attributes(loader).get("dataset"), 0)]
     while todo and len(found) <= _MAX_PARTS:
         path, dataset, depth = todo.pop()
         base = composite(dataset)
@@ -112,7 +112,7 @@ class Leaf:
     def ids(self, indices):
         """Of each index the id of its sample; -1 where there is none."""
         base = self.base
-        if set(map(type, indices)) == _INT and min(indices) >= 0 and max(indices) < _TOP:
+        if set(map(id, map(type, indices))) == _INT and min(indices) >= 0 and max(indices) < _TOP:
             return [base | i for i in indices]
         return [-1 if i is None or not 0 <= i < _TOP else base | i for i in map(_whole, indices)]
 
@@ -181,17 +181,18 @@ def _whole(index):
     if cls is int or index is None:
         return index
     numpy, torch = sys.modules.get("numpy"), sys.modules["torch"]
-    if numpy is not None and issubclass(cls, numpy.integer) and not cls.__flags__ & objects.HEAP_TYPE:
+    if numpy is not None and issubclass(cls, numpy.integer) and not objects.flags(cls) & objects.HEAP_TYPE:
         return int(index)
-    if cls is torch.Tensor and index.dtype is torch.int64 and index.dim() == 0 and index.device.type == "cpu":
-        return int(index)
+    if cls is torch.Tensor:
+        with Quiet():
+            return int(index) if index.dtype is torch.int64 and index.dim() == 0 and index.device.type == "cpu" else None
     return None
 
 
 def _getter(indices):
     """(how to look up one of a Subset's indices, how many there are); None for what is not known to do no more than that."""
     cls = type(indices)
-    if cls in (list, tuple, range):
+    if cls is list or cls is tuple or cls is range:
         return indices.__getitem__, len(indices)
     numpy = sys.modules.get("numpy")
     torch = sys.modules["torch"]
@@ -212,7 +213,7 @@ def origin(loader, iterator):
         if d["_dptrace_origin"] is not None and not d["_dptrace_origin"].same():
             d["_dptrace_origin"] = None
     else:
-        d["_dptrace_origin"] = _origin(loader.__dict__.get("dataset"), loader, 0)
+        d["_dptrace_origin"] = _origin(attributes(loader).get("dataset"), loader, 0)
     return d["_dptrace_origin"]
 
 
@@ -233,16 +234,16 @@ def _origin(dataset, loader, depth):
         found = _getter(d.get("indices"))
         return None if found is None else Part(found[0], found[1], parts[0])
     ends = d.get("cumulative_sizes")
-    return Chain(tuple(ends), parts) if type(ends) is list and len(ends) == len(parts) and set(map(type, ends)) == _INT else None
+    return Chain(tuple(ends), parts) if type(ends) is list and len(ends) == len(parts) and set(map(id, map(type, ends))) == _INT else None
 
 
 def length(dataset):
     """len() of torch's own dataset classes over builtin lists, and of these; -1 for the user's."""
     from torch.utils.data import dataset as module
-    if type(dataset) in (list, tuple, dict, range):
+    if type(dataset) is list or type(dataset) is tuple or type(dataset) is dict or type(dataset) is range:
         return len(dataset)
     d = attributes(dataset)
-    if type(dataset) is module.Subset and type(d.get("indices")) in (list, tuple, range):
+    if type(dataset) is module.Subset and (type(d.get("indices")) is list or type(d.get("indices")) is tuple or type(d.get("indices")) is range):
         return len(d["indices"])
     if type(dataset) is module.ConcatDataset and type(d.get("cumulative_sizes")) is list and d["cumulative_sizes"]:
         return d["cumulative_sizes"][-1]
@@ -254,7 +255,7 @@ def length(dataset):
 def holdings(dataset):
     """How many items the containers and arrays have that hang on a dataset, and the numbers in its dictionaries."""
     torch, numpy, sizes, counts = sys.modules["torch"], sys.modules.get("numpy"), set(), []
-    with torch._C.DisableTorchFunction():
+    with Quiet():
         for name, value in list(attributes(dataset).items())[:_MAX_HOLDINGS]:
             cls = type(value)
             if cls is list or cls is tuple:
@@ -272,7 +273,7 @@ def holdings(dataset):
 
 def sampler_of(loader):
     """Who decides on the order: the sampler inside of the innermost batch sampler, else the loader's."""
-    d = loader.__dict__
+    d = attributes(loader)
     found = d.get("sampler")
     batches = d.get("batch_sampler")
     for _ in range(_MAX_SAMPLERS):
@@ -292,7 +293,7 @@ def sampler_of(loader):
 
 def chain(loader):
     """All that decide on it, from the batch sampler inwards."""
-    d = loader.__dict__
+    d = attributes(loader)
     obj, found = d.get("batch_sampler"), []
     if obj is None:
         obj = d.get("sampler")
@@ -300,7 +301,7 @@ def chain(loader):
         found.append(obj)
         inner = attributes(obj)
         dataset = inner.get("dataset")
-        if type(dataset).__name__ in _SAMPLER_AS_DATASET:
+        if objects.called(type(dataset)) in _SAMPLER_AS_DATASET:
             inner = attributes(dataset)
         obj = next((inner[name] for name in ("batch_sampler", "sampler", "_sampler") if inner.get(name) is not None), None)
     return found
@@ -309,8 +310,8 @@ def chain(loader):
 def with_base(cls):
     """A class; one that is not torch's or torchdata's with the nearest such that it derives from."""
     own = objects.name(cls)
-    for k in cls.__mro__:
-        if type(k.__module__) is str and k.__module__.partition(".")[0] in ("torch", "torchdata"):
+    for k in objects.mro(cls):
+        if objects.module(k).partition(".")[0] in ("torch", "torchdata"):
             return own if k is cls else "%s(%s)" % (own, objects.name(k))
     return own
 
@@ -321,7 +322,7 @@ def _yes(value):
 
 def integer(value, none=-1):
     """A value of the user's as an int; none where it is no int."""
-    return int(value) if type(value) in (int, bool) else none
+    return int(value) if (type(value) is int or type(value) is bool) else none
 
 
 def sampling(loader):

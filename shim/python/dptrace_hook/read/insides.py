@@ -16,7 +16,6 @@ from . import objects
 
 MAX = 64
 _TRACKED = 1 << 14  # Py_TPFLAGS_HAVE_GC of CPython's Include/object.h
-_HEAP_TYPE = 1 << 9
 _WEAK_MAPPINGS = (weakref.WeakKeyDictionary, weakref.WeakValueDictionary, weakref.WeakSet)
 Cached = type(functools.lru_cache(maxsize=1)(id))
 _Link = "_lru_list_elem"
@@ -25,16 +24,13 @@ _QUIET = ("torch", "numpy", "PIL", "cv2", "ctypes", "_ctypes", "re", "_thread", 
           "multiprocessing", "weakref", "_socket", "ssl", "zlib", "array", "mmap")
 
 
-called = type.__dict__["__name__"].__get__  # the name of a class, whatever its metaclass does
-
-
 def of(obj, cls):
     """(what it holds, how many of them are left out), or None: it is no such object."""
     if issubclass(cls, Cached):
         return cached(obj)
     if issubclass(cls, _local):
         return thread_local(obj, cls)
-    if issubclass(cls, _WEAK_MAPPINGS):
+    if any(objects.derives(cls, k) for k in _WEAK_MAPPINGS):  # two of them are abstract base classes
         return weak(obj, cls)
     if cls is contextvars.ContextVar:
         return [(".get()", contextvars.ContextVar.get(obj, None))], 0
@@ -47,9 +43,9 @@ def of(obj, cls):
         return array(obj)
     if issubclass(cls, types.SimpleNamespace):
         return None
-    if cls.__flags__ & _HEAP_TYPE and cls.__module__ not in ("itertools", "functools", "_functools", "collections", "_collections", "operator"):
+    if objects.flags(cls) & objects.HEAP_TYPE and objects.module(cls) not in ("itertools", "functools", "_functools", "collections", "_collections", "operator"):
         return None
-    if issubclass(cls, _NOT) or cls.__module__.partition(".")[0] in _QUIET or not cls.__flags__ & _TRACKED:
+    if issubclass(cls, _NOT) or objects.module(cls).partition(".")[0] in _QUIET or not objects.flags(cls) & _TRACKED:
         return [], 0
     held = gc.get_referents(obj)
     return [("[%d]" % i, each) for i, each in enumerate(held[:MAX]) if each is not cls], max(len(held) - MAX, 0)
@@ -72,11 +68,11 @@ def cached(obj):
     for held in gc.get_referents(obj):
         if type(held) is dict and "__wrapped__" not in held:
             for value in list(held.values()):
-                if called(type(value)) != _Link:
+                if objects.called(type(value)) != _Link:
                     results.append(value)
                 else:
                     results += gc.get_referents(value)
-        elif type(held) not in (dict, type, types.FunctionType):  # a bounded cache's own results, up to Python 3.11
+        elif type(held) is not dict and type(held) is not type and type(held) is not types.FunctionType:  # a bounded cache's own results, up to Python 3.11
             results.append(held)
     if type(function) is types.FunctionType:
         results.append(function)
@@ -93,7 +89,7 @@ def thread_local(obj, cls):
         for held in todo:
             if type(held) is dict and any(type(k) is str for k in islice(held, 1)):
                 found += [(".%s" % k, v) for k, v in list(held.items())[:MAX]]
-            elif type(held) in (dict, set) or called(type(held)) == "_localdummy":
+            elif (type(held) is dict or type(held) is set) or objects.called(type(held)) == "_localdummy":
                 following += gc.get_referents(held)[:MAX]
         todo = following
     return found, 0

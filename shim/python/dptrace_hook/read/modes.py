@@ -8,7 +8,7 @@ import types
 from itertools import islice
 
 from ..record import ring
-from ..record.ring import mono
+from ..record.ring import cpu
 from . import attributes, held, identity, objects
 
 MAX_LEAVES = 8  # datasets of a loader
@@ -17,7 +17,7 @@ MAX_VALUES = 64  # of a dataset
 MAX_CHANGES = 64  # of one value: what changes more often counts something
 MAX_DATASETS = 256
 _CODE = ("__getitem__", "__getitems__")
-_PLAIN = objects.ATOMS | {list, tuple, dict}
+_PLAIN = objects.ATOMS | objects.ids(list, tuple, dict)
 
 _told = {}  # number of a dataset -> (its values by path, how often each has changed)
 _names = {}  # id of a class -> (the class, names of globals in its code)
@@ -30,12 +30,12 @@ def after_fork():
 def at_iter(iterator, loader):
     """A pass begins, in the main process."""
     it = iterator.__dict__
-    if it.get("_dataset_kind") != 0 or (it.get("_num_workers") and loader.__dict__.get("persistent_workers") is True):
+    if it.get("_dataset_kind") != 0 or (it.get("_num_workers") and objects.attributes(loader).get("persistent_workers") is True):
         return  # no map-style dataset, or copies that are told nothing
-    t0, at = mono(), it["_dptrace_at"] + (-1,)
+    c0, at = cpu(), it["_dptrace_at"] + (-1,)
     for _, leaf in identity.paths(loader)[:MAX_LEAVES]:
         number = identity.datasets.of(leaf, loader)[0]
-        if not number or type(leaf) in _PLAIN or objects.library(type(leaf).__dict__.get("__module__")):
+        if not number or id(type(leaf)) in _PLAIN or objects.library(objects.members(type(leaf)).get("__module__")):
             continue
         now, known = values(leaf), _told.get(number)
         if known is None:
@@ -45,7 +45,7 @@ def at_iter(iterator, loader):
         elif known[0] != now:
             tell(number, at, known, now)
             _told[number] = now, known[1]
-    ring.ring.hook_ns += mono() - t0
+    ring.ring.hook_ns += cpu() - c0
 
 
 def tell(number, at, known, now):
@@ -72,7 +72,7 @@ def values(leaf):
             at = "%s.%s" % (where, name)
             found[at] = read(value)
             inner = type(value)
-            if inner not in _PLAIN and not attributes._barren(inner) and \
+            if id(inner) not in _PLAIN and not attributes._barren(inner) and \
                     inner is not types.FunctionType and id(value) not in seen and len(todo) < MAX_OBJECTS:
                 seen.add(id(value))
                 todo.append((at, value))
@@ -86,13 +86,13 @@ def shared(cls, found):
     if known is None:
         if len(_names) >= MAX_DATASETS:
             _names.clear()
-        known = _names[id(cls)] = cls, [(k.__dict__[n].__globals__, name) for k in cls.__mro__ for n in _CODE
-                                       if type(k.__dict__.get(n)) is types.FunctionType and not objects.library(k.__dict__.get("__module__"))
-                                       for name in k.__dict__[n].__code__.co_names]
-    for k in cls.__mro__:
-        if objects.library(k.__dict__.get("__module__")):
+        known = _names[id(cls)] = cls, [(objects.plain(objects.members(k)[n].__globals__), name) for k in objects.mro(cls) for n in _CODE
+                                       if type(objects.members(k).get(n)) is types.FunctionType and not objects.library(objects.members(k).get("__module__"))
+                                       for name in objects.members(k)[n].__code__.co_names]
+    for k in objects.mro(cls):
+        if objects.library(objects.members(k).get("__module__")):
             break
-        for name, value in list(k.__dict__.items()):
+        for name, value in list(objects.members(k).items()):
             if name[:2] != "__" and held.scalar(value) and len(found) < 2 * MAX_VALUES:
                 found.setdefault("dataset." + name, read(value))
     for names, name in known[1]:
@@ -102,5 +102,5 @@ def shared(cls, found):
 
 def read(value):
     if type(value) is types.FunctionType or held.scalar(value):
-        return "builtins." + type(value).__qualname__, held.text(value)
+        return "builtins." + objects.qualname(type(value)), held.text(value)
     return objects.name(type(value)), id(value)

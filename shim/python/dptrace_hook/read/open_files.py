@@ -7,7 +7,7 @@ import re
 import stat
 
 from ..record import guard, ring
-from ..record.ring import mono
+from ..record.ring import cpu
 
 MAX_FILES = 64  # that a process tells
 MAX_OPEN = 1024  # descriptors that are looked at
@@ -40,22 +40,22 @@ class Files:
         self.known = set()  # (descriptor, path)
         self.told = set()
 
-    def look(self):
-        """Another fetch is over; a worker is about to wait for the next, which it also is before its first."""
-        self.fetches += 1
+    def look(self, more=1):
+        """Another fetch is over, or some; a worker is about to wait for the next, which it also is before its first."""
+        self.fetches += more
         if self.fetches < self.next:
             return
         self.next = 2 * self.fetches
-        t0 = mono()
+        c0 = cpu()
         try:
             self.find()
         except Exception as e:
             self.next = 1 << 62
-            unreadable = type(e) in (FileNotFoundError, PermissionError) and e.filename == _FD  # as in some sandboxes: no error of ours
+            unreadable = (type(e) is FileNotFoundError or type(e) is PermissionError) and e.filename == _FD  # as in some sandboxes: no error of ours
             if not unreadable and guard.theirs(e):
                 raise
         finally:
-            ring.ring.hook_ns += mono() - t0
+            ring.ring.hook_ns += cpu() - c0
 
     def find(self):
         known = set()

@@ -7,7 +7,7 @@ import mmap
 import os
 
 from ..record import guard, ring
-from ..record.ring import mono
+from ..record.ring import cpu, mono
 from . import addresses
 
 _PAGEMAP = "/proc/self/pagemap"
@@ -61,17 +61,17 @@ class Extents:
         except Exception as e:
             worker.extents = None
             # as in some sandboxes: no error of ours
-            unreadable = type(e) in (FileNotFoundError, PermissionError) and e.filename == _PAGEMAP
+            unreadable = (type(e) is FileNotFoundError or type(e) is PermissionError) and e.filename == _PAGEMAP
             if not unreadable and guard.theirs(e):
                 raise
 
     def rows(self, number, worker, when, only):
-        t0 = mono()
+        t0, c0 = mono(), cpu()
         self.looked = worker.fetches
         found = self.read()
         self.last = mono() - t0
         self.spent += self.last
-        ring.ring.hook_ns += self.last
+        ring.ring.hook_ns += cpu() - c0
         for extent, (present, private) in zip([0] + self.numbers, found):
             if only is not None and extent not in only:
                 continue

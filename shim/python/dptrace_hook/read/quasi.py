@@ -7,8 +7,9 @@ import struct
 import sys
 
 from . import objects, rng, sample
+from .quiet import Quiet
 
-_NOT_OF_THE_SEQUENCE = ("quasi", "_quasi", "_first_point", "num_generated", "seed", "rng", "rng_seed", "_dptrace")
+_NOT_OF_THE_SEQUENCE = ("quasi", "_quasi", "_first_point", "num_generated", "seed", "rng", "rng_seed")
 SCIPY = ("Sobol", "Halton")
 jumps = [0]  # counted by watch/quasi.py
 
@@ -44,7 +45,7 @@ class Engine:
 def _digest(cls, attributes):
     """16 bytes by which sequences differ: the direction numbers or permutations as scrambled, and the shift."""
     sample.bind()
-    digest = sample.blake2b(("%s.%s" % (cls.__module__, cls.__qualname__)).encode(), digest_size=16)
+    digest = sample.blake2b(("%s.%s" % (objects.module(cls), objects.qualname(cls))).encode(), digest_size=16)
     for name in sorted(k for k in list(attributes) if type(k) is str and k not in _NOT_OF_THE_SEQUENCE):
         for value in attributes[name] if type(attributes[name]) is list else [attributes[name]]:
             digest.update(name.encode() + b":" + _bytes(value))
@@ -53,12 +54,12 @@ def _digest(cls, attributes):
 
 def _bytes(value):
     torch, numpy = sys.modules["torch"], sys.modules.get("numpy")
-    if type(value) in (int, float, bool):
+    if type(value) is int or type(value) is float or type(value) is bool:
         return repr(value).encode()
     if numpy is not None and type(value) is numpy.ndarray and not value.dtype.hasobject:
         return value.tobytes()
     if type(value) is torch.Tensor:
-        with torch._C.DisableTorchFunction():
+        with Quiet():
             whole = value.detach().contiguous()
             return ctypes.string_at(whole.data_ptr(), whole.numel() * whole.element_size())
     return b""

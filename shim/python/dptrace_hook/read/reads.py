@@ -18,12 +18,12 @@ MAX_ITEMS = 64  # of a container that are followed
 _ENTRIES = ("__getitem__", "__getitems__", "__iter__", "__next__")  # what a fetcher calls
 _TELLS = {"debug", "info", "warning", "warn", "error", "exception", "critical", "log", "write", "print", "set_postfix", "set_description",
           "add_scalar", "log_metrics"}  # methods that put their arguments into a message
-_PRINTS = (print, hasattr, isinstance, issubclass, len, id, type)  # they look at no value that changes a sample
-_VALUES = (int, float, str, bool, repr, format, round, abs)
-_SAME = (list, tuple, iter, sorted, reversed, set, frozenset, next)
-_PLAIN = (bool, int, float, str, type(None))
+_PRINTS = objects.ids(print, hasattr, isinstance, issubclass, len, id, type)  # they look at no value that changes a sample
+_VALUES = objects.ids(int, float, str, bool, repr, format, round, abs)
+_SAME = objects.ids(list, tuple, iter, sorted, reversed, set, frozenset, next)
+_PLAIN = objects.ids(bool, int, float, str, type(None))
 _WRITES = {"update", "pop", "popitem", "setdefault", "clear", "append", "extend", "insert", "remove", "sort", "reverse", "__setitem__"}
-_WHOLE = (types.SimpleNamespace,)
+_WHOLE = objects.ids(types.SimpleNamespace)
 
 
 def function_of(value):
@@ -48,9 +48,9 @@ def function_of(value):
 
 def in_class(cls, name):
     """(the class that has it, what it has); (None, None)."""
-    for k in cls.__mro__:
-        if name in k.__dict__:
-            return k, k.__dict__[name]
+    for k in objects.mro(cls):
+        if name in objects.members(k):
+            return k, objects.members(k)[name]
     return None, None
 
 
@@ -120,11 +120,11 @@ class Reads:
             return None
         if none:
             return held[0] is None
-        return bool(held[0]) if type(held[0]) in _PLAIN else True if type(held[0]) is Value else None
+        return bool(held[0]) if id(type(held[0])) in _PLAIN else True if type(held[0]) is Value else None
 
     def compared(self, a, b, how):
         x, y = self.constant(a), self.constant(b)
-        if how and x and y and type(x[0]) in _PLAIN and type(x[0]) is type(y[0]) and x[0] is not None:
+        if how and x and y and id(type(x[0])) in _PLAIN and type(x[0]) is type(y[0]) and x[0] is not None:
             return Value((("object", how(x[0], y[0])),), True, a.read | b.read)
         self.use(a)
         self.use(b)
@@ -175,10 +175,11 @@ class Reads:
         if kind == "object":
             return self.of_object(what, name)
         if kind == "super":
-            mro = type(atom[2]).__mro__
-            for k in mro[mro.index(what) + 1:] if what in mro else ():
-                if name in k.__dict__:
-                    return self.bound(k, k.__dict__[name], atom[2], name)
+            mro = objects.mro(type(atom[2]))
+            at = next((i for i, k in enumerate(mro) if k is what), len(mro))
+            for k in mro[at + 1:]:
+                if name in objects.members(k):
+                    return self.bound(k, objects.members(k)[name], atom[2], name)
         if kind == "worker info" and name == "dataset":
             return _object(self.dataset)
         if kind == "box":  # append, update
@@ -187,7 +188,7 @@ class Reads:
 
     def of_object(self, obj, name):
         cls = type(obj)
-        if cls in objects.ATOMS or _opaque(obj, cls):
+        if id(cls) in objects.ATOMS or _opaque(obj, cls):
             return Value((("unknown", name),), True) if issubclass(cls, logging.Logger) else NOTHING
         if cls is types.ModuleType:
             d = obj.__dict__
@@ -195,7 +196,7 @@ class Reads:
         if issubclass(cls, type):
             k, found = in_class(obj, name)
             return self.bound(k, found, None, name, obj) if k is not None else UNKNOWN
-        if cls in objects.DICTS or cls in objects.SEQUENCES:
+        if id(cls) in objects.DICTS or id(cls) in objects.SEQUENCES:
             return Value((("container", obj, name),), True)
         return self.of_instance(obj, cls, name)
 
@@ -220,7 +221,7 @@ class Reads:
             return self.bound(k, found, obj, name)
         for registry in ("_modules", "_buffers", "_parameters"):  # of torch's modules
             held = attributes.get(registry)
-            if type(held) in objects.DICTS and name in held:
+            if id(type(held)) in objects.DICTS and name in held:
                 return self.found(held[name], held, name)
         if issubclass(cls, (dict, list, tuple)):
             return Value((("container", obj, name),), True)
@@ -235,7 +236,7 @@ class Reads:
         """A member of class k, looked up in an object, or (None) in the class cls itself."""
         f, how = function_of(found)
         if type(f) is not types.FunctionType:
-            if type(found) in (types.GetSetDescriptorType, types.WrapperDescriptorType, types.MethodDescriptorType):
+            if type(found) is types.GetSetDescriptorType or type(found) is types.WrapperDescriptorType or type(found) is types.MethodDescriptorType:
                 return Value((("unknown", name),), True)
             return self.found(found, k, name)
         if how == "get":
@@ -264,11 +265,11 @@ class Reads:
                 found.append(what if kind == "items" else what.value)
             elif kind != "object":
                 found.append(UNKNOWN)
-            elif issubclass(cls, dict) and type(key) in (str, int) and in_class(cls, "__getitem__")[0] in objects.DICTS:
+            elif issubclass(cls, dict) and (type(key) is str or type(key) is int) and id(in_class(cls, "__getitem__")[0]) in objects.DICTS:
                 held = dict.get(what, key)
                 found.append(Value((), True, self.key(what, key)) if held is None else self.found(held, what, key))
-            elif cls in (list, tuple) and type(key) is int and -len(what) <= key < len(what):
-                found.append(NOTHING if type(what[key]) in objects.ATOMS and cls is list else _object(what[key]))
+            elif (cls is list or cls is tuple) and type(key) is int and -len(what) <= key < len(what):
+                found.append(NOTHING if id(type(what[key])) in objects.ATOMS and cls is list else _object(what[key]))
             elif type(function_of(in_class(cls, "__getitem__")[1])[0]) is types.FunctionType:
                 found.append(self.call(self.attribute(_object(what), "__getitem__"), [index]))
             else:
@@ -286,14 +287,14 @@ class Reads:
                 found.append(what if kind == "items" else what.value)
             elif kind != "object":
                 found.append(UNKNOWN)
-            elif cls in (list, tuple, set, frozenset):
-                found += [_object(v) for v in list(what)[:MAX_ITEMS] if type(v) not in objects.ATOMS]
+            elif cls is list or cls is tuple or cls is set or cls is frozenset:
+                found += [_object(v) for v in list(what)[:MAX_ITEMS] if id(type(v)) not in objects.ATOMS]
                 found.append(NOTHING if what else UNKNOWN)
             elif issubclass(cls, dict):
                 self.whole.add(id(what))
-                found += [_object(v) for v in list(dict.values(what))[:MAX_ITEMS] if type(v) not in objects.ATOMS]
+                found += [_object(v) for v in list(dict.values(what))[:MAX_ITEMS] if id(type(v)) not in objects.ATOMS]
                 found.append(NOTHING if dict.__len__(what) else UNKNOWN)
-            elif cls not in objects.ATOMS and not _opaque(what, cls):
+            elif id(cls) not in objects.ATOMS and not _opaque(what, cls):
                 self.depth += 1
                 found.append(self.iterated(what, cls) if self.depth < MAX_DEPTH else UNKNOWN)
                 self.depth -= 1
@@ -347,9 +348,10 @@ class Reads:
         if cls is functools._lru_cache_wrapper:
             return self.call(_object(f.__wrapped__), args, more)
         if issubclass(cls, functools.partial):
-            given = [self.found(v, f, "args[%d]" % i) for i, v in enumerate(f.args)]
-            named = [(k, self.found(v, f.keywords, k)) for k, v in list(f.keywords.items()) if type(k) is str]
-            return self.call(_object(f.func), given + args, named + list(more))
+            function, first, keywords = objects.partial(f)
+            given = [self.found(v, f, "args[%d]" % i) for i, v in enumerate(tuple.__iter__(first))]
+            named = [(k, self.found(v, keywords, k)) for k, v in list(dict.items(keywords)) if type(k) is str]
+            return self.call(_object(function), given + args, named + list(more))
         if issubclass(cls, type):
             return self.made(f, args, more)
         if cls is types.BuiltinFunctionType:
@@ -366,20 +368,20 @@ class Reads:
         """An instance of a class, or what a builtin one passes on."""
         if cls is type and len(args) == 1:
             return Value(tuple([("object", type(a[1])) for a in args[0].atoms if a[0] == "object"]), args[0].exact)
-        if cls in _VALUES:
+        if id(cls) in _VALUES:
             return Value((), True, union(args).read if args else frozenset())
-        if issubclass(cls, BaseException) or cls in _PRINTS:
+        if issubclass(cls, BaseException) or id(cls) in _PRINTS:
             return NOTHING
-        if cls in _SAME:
+        if id(cls) in _SAME:
             return Value((("items", union([self.elements(a) for a in args])),), True) if args else NOTHING
-        if cls in (enumerate, zip):
+        if cls is enumerate or cls is zip:
             inner = Value((("items", union([self.elements(a) for a in args] or [NOTHING])),), True)
             return Value((("items", inner),), True)
-        if cls in (map, filter) and args:
+        if (cls is map or cls is filter) and args:
             items = [self.elements(a) for a in args[1:]]
             result = self.call(args[0], items)
             return Value((("items", result if cls is map else union(items or [NOTHING])),), True)
-        if cls is dict or objects.library(cls.__module__):
+        if cls is dict or objects.library(objects.module(cls)):
             self.escape(args, more)
             return NOTHING if cls is dict else UNKNOWN
         k, init = in_class(cls, "__init__")
@@ -390,9 +392,9 @@ class Reads:
         return UNKNOWN
 
     def builtin(self, f, args, more):
-        if f in _PRINTS:
+        if id(f) in _PRINTS:
             return NOTHING
-        if f in _VALUES:
+        if id(f) in _VALUES:
             return Value((), True, union(args).read if args else frozenset())
         if f is getattr and len(args) > 1:
             name = args[1].atoms[0][1] if args[1].exact and len(args[1].atoms) == 1 and args[1].atoms[0][0] == "object" else None
@@ -410,10 +412,10 @@ class Reads:
             return NOTHING
         if f is vars and args:
             return self.attribute(args[0], "__dict__")
-        if f in _SAME and args:
+        if id(f) in _SAME and args:
             items = self.elements(args[0])
             return items if f is next else Value((("items", items),), True)
-        if f in (eval, exec):
+        if f is eval or f is exec:
             self.any = True
         self.escape(args, more)
         module = f.__module__
@@ -474,15 +476,15 @@ class Reads:
                     self.leaves(what, type(what))
 
     def leaves(self, obj, cls):
-        if issubclass(cls, dict) or cls in _WHOLE:
+        if issubclass(cls, dict) or id(cls) in _WHOLE:
             self.whole.add(id(obj))
         elif cls is types.FunctionType or cls is types.MethodType or issubclass(cls, functools.partial):
             self.call_object(obj, [], ((None, UNKNOWN),))
-        elif not (cls in objects.ATOMS or cls is types.ModuleType or issubclass(cls, type) or _opaque(obj, cls)):
+        elif not (id(cls) in objects.ATOMS or cls is types.ModuleType or issubclass(cls, type) or _opaque(obj, cls)):
             if id(obj) in self.vague:
                 return
             self.vague.add(id(obj))
-            if cls in (list, tuple):
+            if cls is list or cls is tuple:
                 self.escape([self.elements(_object(obj))], ())
                 return
             for name in ("__call__", "__iter__", "__next__", "__getitem__"):
@@ -500,7 +502,7 @@ class Reads:
                 return NOTHING
             self.escape(args, more)
             return NOTHING if module.startswith(("torch.", "numpy.", "random", "math")) else UNKNOWN
-        return self.run_code(f.__code__, f.__globals__, f, args, more)
+        return self.run_code(f.__code__, objects.plain(f.__globals__), f, args, more)
 
     def run_code(self, code, namespace, outer, args, more):
         """outer: the function, or (a function inside of another) the variables around it."""
@@ -528,4 +530,4 @@ def _opaque(obj, cls):
     """Objects of such a class hold nothing that is told of."""
     if issubclass(cls, (sys.modules["torch"].Tensor, sys.modules["torch"].dtype)) or cls is types.BuiltinFunctionType:
         return True
-    return cls.__module__ == "numpy" or type(cls.__module__) is str and cls.__module__.partition(".")[0] in objects.BARREN
+    return objects.module(cls) == "numpy" or objects.module(cls).partition(".")[0] in objects.BARREN

@@ -10,6 +10,9 @@ import random
 import struct
 import sys
 
+from . import objects
+from .quiet import Quiet
+
 _MT = struct.Struct("<624Ii")
 _KEY_BYTES = 4 * 624
 _HEAD_BYTES = object.__basicsize__
@@ -73,7 +76,7 @@ class TorchSlow:
         self.get_state = _torch_generator().get_state  # not the subclass's
 
     def raw(self):
-        with sys.modules["torch"]._C.DisableTorchFunction():  # a TorchFunctionMode of the program's would see the call
+        with Quiet():  # a TorchFunctionMode of the program's would see the call
             state = self.get_state(self.g)
             whole = ctypes.string_at(state.data_ptr(), self._SIZE)
         left, _, following = struct.unpack_from("<iiQ", whole, 8)
@@ -213,7 +216,7 @@ def kind_of(cls):
         if issubclass(cls, sys.modules["numpy.random"].BitGenerator):
             return "bits"
     for kind, (known, _, _) in OTHERS.items():
-        if issubclass(cls, known()):
+        if any(objects.derives(cls, k) for k in known()):  # not issubclass: SciPy's are abstract base classes
             return kind
     return None
 
@@ -274,9 +277,9 @@ def bits_of(obj):
 
 
 def _numpy(bits):
-    if not type(bits).__module__.startswith("numpy.random"):
+    if not objects.module(type(bits)).startswith("numpy.random"):
         return None
-    name = type(bits).__name__
+    name = objects.called(type(bits))
     if name == "MT19937":
         at = bits.ctypes.state_address
         return Mersenne(at, at + _KEY_BYTES, bits)  # mt19937_state of numpy/random/src/mt19937/mt19937.h

@@ -366,7 +366,7 @@ def _named(obj, path, found, depth):
         return
     cls, inner = type(obj), None
     if cls is tuple or cls is list:
-        if len(obj) <= PACKED or type(obj[0]) not in (int, float, bool):
+        if len(obj) <= PACKED or (type(obj[0]) is not int and type(obj[0]) is not float and type(obj[0]) is not bool):
             inner = enumerate(obj[:MAX_PARTS])
     elif id(cls) in _DICTS:
         inner = list(dict.items(obj))[:MAX_PARTS]
@@ -469,14 +469,14 @@ def _how(cls):
     """How an instance of a class is read: "tuple", "tensor", by the names of its attributes, or None: not at all."""
     found = None
     if issubclass(cls, tensor):
-        if type(cls.__module__) is str and cls.__module__.startswith(_TENSORS):
+        if objects.module(cls).startswith(_TENSORS):
             found = "tensor"
     elif issubclass(cls, tuple):
-        if any(type(k.__dict__.get("_fields")) is tuple for k in cls.__mro__):
+        if any(type(objects.members(k).get("_fields")) is tuple for k in objects.mro(cls)):
             found = "tuple"
-    elif type(cls.__dict__.get("__dataclass_fields__")) is dict:
-        found = [name for name in cls.__dict__["__dataclass_fields__"] if type(name) is str]
-    elif cls.__qualname__ == "BatchEncoding" and cls.__module__ == "transformers.tokenization_utils_base":
+    elif type(objects.members(cls).get("__dataclass_fields__")) is dict:
+        found = [name for name in objects.members(cls)["__dataclass_fields__"] if type(name) is str]
+    elif objects.qualname(cls) == "BatchEncoding" and objects.module(cls) == "transformers.tokenization_utils_base":
         found = ["data"]
     if len(_classes) < _MAX_HEADS:
         _classes[id(cls)] = cls, found

@@ -10,6 +10,7 @@ import types
 from itertools import islice
 
 from . import contents, objects, sample
+from .quiet import Quiet
 
 MAX_ITEMS = 64  # of a container, but for numbers
 MAX_NUMBERS = 4096
@@ -28,7 +29,7 @@ class Budget:
 def length(value):
     """Items of a container; 0: it is none."""
     cls = type(value)
-    if cls in contents._LISTS or cls in contents._SETS or cls in objects.DICTS or cls is range:
+    if id(cls) in contents._LISTS or id(cls) in contents._SETS or id(cls) in objects.DICTS or cls is range:
         return len(value)
     return value.size if cls is sample.ndarray else value.numel() if cls is sample.tensor else 0
 
@@ -36,7 +37,7 @@ def length(value):
 def short(value):
     """(digest, whether it is of everything); (None, False): it cannot be told."""
     sample.bind()
-    with sys.modules["torch"]._C.DisableTorchFunction():
+    with Quiet():
         if type(value) is sample.tensor and (value.layout is not sample.strided or value.device.type != "cpu"):
             return None, False
         look = _Look()
@@ -46,7 +47,7 @@ def short(value):
 
 def whole(value, budget):
     """A digest of everything; None: it is too much, or cannot be told."""
-    with sys.modules["torch"]._C.DisableTorchFunction():
+    with Quiet():
         cls, n = type(value), length(value)
         if cls is sample.tensor or cls is sample.ndarray:
             if n * 16 > budget.bytes and n * (value.itemsize if cls is sample.ndarray else value.element_size()) > budget.bytes:
@@ -57,7 +58,7 @@ def whole(value, budget):
         if n > budget.items or not n:
             return None
         budget.items -= n
-        held = dict.items(value) if cls in objects.DICTS else value
+        held = dict.items(value) if id(cls) in objects.DICTS else value
         written = contents._written(held, None) or _samples(held, budget)
         return None if written is None else sample.blake2b(b"".join(written), digest_size=16).digest()
 
@@ -84,19 +85,19 @@ class _Look:
     def add(self, value, depth):
         self.left -= 1
         cls = type(value)
-        if cls in contents._ATOMS:
+        if id(cls) in contents._ATOMS:
             if cls is str or cls is bytes:
                 self.whole = self.whole and len(value) <= MAX_TEXT
                 value = value[:MAX_TEXT]
             self.pieces.append(marshal.dumps(value, 2))
-        elif cls in contents._LISTS or cls is range:
+        elif id(cls) in contents._LISTS or cls is range:
             self.pieces.append(b"[%d" % len(value))
             self.items(value, depth)
-        elif cls in contents._SETS:
+        elif id(cls) in contents._SETS:
             self.pieces.append(b"s%d" % len(value))
             self.whole = self.whole and len(value) <= MAX_ITEMS
             self.each(islice(value, MAX_ITEMS), depth)
-        elif cls in objects.DICTS:
+        elif id(cls) in objects.DICTS:
             self.pieces.append(b"{%d" % dict.__len__(value))
             self.whole = self.whole and dict.__len__(value) <= MAX_ITEMS
             for key, held in list(islice(dict.items(value), MAX_ITEMS)):

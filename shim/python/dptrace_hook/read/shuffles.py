@@ -17,7 +17,7 @@ def named(dataset):
     if known is None:
         if len(_streams) >= _MAX_STREAMS:
             _streams.clear()
-        known = _streams[id(cls)] = cls, not objects.library(cls.__dict__.get("__module__")) and not _NAMES.isdisjoint(_spelled(cls))
+        known = _streams[id(cls)] = cls, not objects.library(objects.members(cls).get("__module__")) and not _NAMES.isdisjoint(_spelled(cls))
     if not known[1]:
         return ""
     told = [v for k, v in list(objects.attributes_of(dataset, cls).items()) if type(k) is str and "shuffle" in k]
@@ -35,7 +35,7 @@ def _spelled(cls):
         here = reads.spelled(f.__code__)
         names |= here
         for name in here:
-            todo += [_function(reads.in_class(cls, name)[1]), _function(f.__globals__.get(name))]
+            todo += [_function(reads.in_class(cls, name)[1]), _function(objects.plain(f.__globals__).get(name))]
     return names
 
 

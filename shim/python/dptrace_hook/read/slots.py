@@ -10,6 +10,7 @@ import sys
 from ..patch.load import native
 from ..record import guard, layouts, ring
 from . import discover, heap, objects, opencv, quasi, rng, sample  # noqa: F401  two that register readers
+from .quiet import Quiet
 
 BEGIN, FOUND, BEFORE, AFTER, FORK, TASK, END = range(len(layouts.WHEN_VALUES))
 # Fetches after which the walk is done again: generators made late, in __getitem__ or by __iter__.
@@ -29,17 +30,24 @@ def after_fork():
 
 
 class Slot:
-    __slots__ = ("found", "obj", "reader", "number", "last", "current", "peek", "at")
+    __slots__ = ("found", "obj", "reader", "number", "last", "current", "peek", "at", "place")
 
-    def __init__(self, found, obj, reader, number, peeks):
-        self.found, self.current, self.at = found, found.current, -1
-        self.take(obj, reader, number, peeks)
+    def __init__(self, found, obj, reader, number, slots):
+        self.found, self.current = found, found.current
+        self.at = self.place = -1  # in the Peeks and Places of its Slots
+        self.take(obj, reader, number, slots)
 
-    def take(self, obj, reader, number, peeks):
+    def take(self, obj, reader, number, slots):
         """Another object, or the first, hangs in the slot's place. What its region holds is noted before its state, so that what
         is drawn in between shows."""
         self.obj, self.reader, self.number, self.peek = obj, reader, number, reader.peek
-        self.renew(peeks)
+        found = self.found
+        if type(found.holder) is dict and type(found.key) is str:
+            if self.place < 0:
+                self.place = slots.places.add(found.holder, found.key, obj)
+            else:
+                slots.places.set(self.place, found.holder, found.key, obj)
+        self.renew(slots.peeks)
         self.last = reader.peek()
 
     def renew(self, peeks):
@@ -50,6 +58,13 @@ class Slot:
             self.at = peeks.add(*region)
         elif region is not None:
             peeks.set(self.at, *region)
+
+    def slow(self):
+        return self.reader.region is None or self.place < 0 and self.found.holder is not None
+
+    def elsewhere(self, changed, unseen):
+        """Reports whether another object may hang in its place. changed: of Places; unseen: places of no dictionary are due."""
+        return self.place in changed if self.place >= 0 else self.found.holder is not None or unseen
 
 
 _NOWHERE = (0, 0, 0, 0, None)  # a region in which nothing moves
@@ -102,7 +117,9 @@ class Slots:
     def __init__(self, loader, number, worker, dataset=None, collate=None):
         self.where = (loader, number, worker)  # as in PROTOCOL.md's state record
         self.dataset, self.collate = dataset, collate
-        self.slots, self.ids, self.last_ns, self.peeks = [], set(), ring.mono(), native.Peeks()
+        self.slots, self.ids, self.last_ns = [], set(), ring.mono()
+        self.peeks, self.places = native.Peeks(), native.Places()
+        self.slow = False  # some are not to be compared by these two
         self.hidden, self.turn, self.begun, self.cut = [], 0, BEGIN, None
 
     def begin(self, when=BEGIN):
@@ -142,12 +159,20 @@ class Slots:
                 walk.leave("unreadable", found.path, 1)
             return
         self.ids.add(key)
-        slot = Slot(found, obj, reader, _number(found, reader, obj), self.peeks)
-        self.slots.append(slot)
+        slot = Slot(found, obj, reader, _number(found, reader, obj), self)
+        self.add(slot)
         self.write(slot, when, fetch, 0)
+
+    def add(self, slot):
+        self.slots.append(slot)
+        self.slow = self.slow or slot.slow()
 
     def search(self, iterator, fetch):
         """Generators that were not there when the fetcher was made."""
+        with Quiet():
+            self.seek(iterator, fetch)
+
+    def seek(self, iterator, fetch):
         walk = discover.Walk()
         walk.roots(self.dataset, self.collate)
         if iterator is not None:
@@ -174,10 +199,9 @@ class Slots:
     def look(self, when, fetch, dur_ns):
         """Writes the states that changed since the last look. The generators of the libraries are rarely put in another's place:
         that is looked at in one of EIGHTH fetches."""
-        moved, all_of_them = self.peeks.moved() or (), not fetch % EIGHTH
-        for slot in self.slots:
-            found = slot.found
-            if found.holder is not None or all_of_them:
+        moved, changed, unseen = self.peeks.moved() or (), self.places.changed() or (), not fetch % EIGHTH
+        for slot in self.slots if moved or changed or unseen or self.slow else ():
+            if slot.elsewhere(changed, unseen):
                 obj = slot.current()
                 if obj is not slot.obj:
                     self.replaced(slot, obj, fetch)
@@ -210,11 +234,11 @@ class Slots:
         """One that has moved: from now on it is looked at after each fetch."""
         self.hidden.remove(hidden)
         hidden.found.path = objects.unlike(hidden.found.path, {s.found.path for s in self.slots})
-        slot = Slot(hidden.found, hidden.obj, hidden.reader, _number(hidden.found, hidden.reader, hidden.obj), self.peeks)
+        slot = Slot(hidden.found, hidden.obj, hidden.reader, _number(hidden.found, hidden.reader, hidden.obj), self)
         now, slot.last = slot.last, hidden.last
         place, pos = slot.reader.place(slot.last)
         ring.pack(ring.STATE, hidden.t, slot.number, *self.where, 0, self.begun, len(place), pos, 0, place + hidden.raw)
-        self.slots.append(slot)
+        self.add(slot)
         if slot.current() is not slot.obj:
             self.replaced(slot, slot.current(), fetch)
         elif now != slot.last:
@@ -238,7 +262,8 @@ class Slots:
         if reader is not None:
             self.ids.discard(rng.key(slot.obj))
             self.ids.add(rng.key(obj, kind))
-            slot.take(obj, reader, _number(slot.found, reader, obj), self.peeks)
+            slot.take(obj, reader, _number(slot.found, reader, obj), self)
+            self.slow = self.slow or slot.slow()
             self.write(slot, FOUND, fetch, 0)
 
     def write(self, slot, when, fetch, dur_ns):
@@ -272,7 +297,7 @@ def _number(found, reader, obj):
 def write_order(loader, number, number_of_pass):
     """The generators of a loader's samplers as a pass begins."""
     slots = Slots(number, number_of_pass, -1)
-    for found in discover.Walk().samplers(loader, loader.__dict__.get("dataset")):
+    for found in discover.Walk().samplers(loader, objects.attributes(loader).get("dataset")):
         slots.watch(found, BEGIN, 0)
 
 

@@ -28,6 +28,7 @@ HEADER_FIELDS = (
     ("hook_ns", "Q"),
     ("calls", "Q"),
     ("records", "Q"),
+    ("bell", "Q"),
 )
 
 # At the begin of each record; of a record of type PAD only what is in front of t_ns.

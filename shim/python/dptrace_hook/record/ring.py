@@ -14,6 +14,8 @@ from .layouts import (ACT, ATTRIBUTE, DATASET, DIGEST, DIST, ERRORS, EXCEPTION, 
                       OPTIMIZER, PAD, PASS, PRIVATE, PROCESS, PUT, SEARCH, SET_EPOCH, SLOT, STATE, WORKER)
 
 mono = time.monotonic_ns
+cpu = native.cpu  # ns of CPU time of this thread, by which our own cost is counted: the clock's would be the neighbours' too
+_touch = os.utime  # the program may put something else in its place
 
 SMALL = 64 << 10  # bytes of a ring when many processes share the spool
 GONE_NS = 10 * 10**9  # a recorder that has not looked for so long stands still, or has died
@@ -22,8 +24,8 @@ _FORMS = {kind: "".join([form for _, form in fields]) for kind, fields in (
     (PUT, layouts.PUT_FIELDS), (FETCH, layouts.FETCH_FIELDS), (NEXT, layouts.NEXT_FIELDS), (STATE, layouts.STATE_FIELDS))}
 _AT = layouts.offsets(layouts.HEADER_FIELDS)
 # indices of the header's u64 words
-_HEAD, _TAIL, _DROPPED, _BEAT, _HOOK_NS, _CALLS, _RECORDS = [
-    _AT[name] // 8 for name in ("head", "tail", "dropped", "beat", "hook_ns", "calls", "records")]
+_HEAD, _TAIL, _DROPPED, _BEAT, _HOOK_NS, _CALLS, _RECORDS, _BELL = [
+    _AT[name] // 8 for name in ("head", "tail", "dropped", "beat", "hook_ns", "calls", "records", "bell")]
 
 _session = None
 
@@ -70,7 +72,7 @@ class Ring:
                 raise
             return
         now = mono()
-        _HEADER.pack_into(self.map, 0, b"", 1, 0, 0, size, self.pid, os.getppid(), 0, now, 0, now, 0, 0, 0)
+        _HEADER.pack_into(self.map, 0, b"", 1, 0, 0, size, self.pid, os.getppid(), 0, now, 0, now, 0, 0, 0, size // 4)
         self.map[:4] = b"DPR1"  # last: the recorder may look at any time
         self.capacity = size
         # Items of a cast memoryview are stored whole, which struct's little-endian formats do byte by byte.
@@ -79,14 +81,17 @@ class Ring:
         self.sink = native.Sink(self.map, size, _AFTER, _HEAD, _TAIL)
         self.packers = {kind: native.Record(self.sink, kind, form) for kind, form in _FORMS.items()}
         self.lists = {PUT: native.Integers(self.sink, PUT, _FORMS[PUT])}
+        self.path, self.rung, self.quarter = path, 0, size // 4
         self.dead = False
         self.put(PROCESS, _json(_describe(self.kind)))
 
     def put(self, kind, payload, t=0):
         if not self.open:
             self.make()
-        if not self.dead and not guard.off and not self.sink.put(kind, payload, t):
-            self.full()
+        if not self.dead and not guard.off:
+            if not self.sink.put(kind, payload, t):
+                self.full()
+            self.bell()
 
     def pack(self, kind, t, *values):
         """A record of one of the binary layouts, whose payload may end with bytes of any number."""
@@ -104,7 +109,19 @@ class Ring:
         done = self.lists[kind](t, *values)
         if done is False:
             self.full()
+        self.bell()
         return done is not None
+
+    def bell(self):
+        """Wakes the recorder, which looks twice a second only, with each quarter of the ring that was written."""
+        if self.sink.head - self.rung > self.quarter:
+            self.rung = self.sink.head
+            try:
+                _touch(self.path)
+            except OSError as e:  # in another root, or the recorder has gone: let it look by the clock
+                self.words[_BELL] = 0
+                if guard.theirs(e):
+                    raise
 
     def full(self):
         """There was no room: the record is dropped. A recorder that stands still may go on again, so nothing ends here."""
@@ -123,11 +140,12 @@ class Ring:
             self.dead = True
             self.flags[0] |= why
 
-    def cost(self, ns):
+    def cost(self, ns, calls=8):
         """Adds what one of eight calls was measured to cost, for all eight."""
-        self.hook_ns += 8 * ns
+        self.hook_ns += calls * ns
         if not self.dead and self.open:
             self.count()
+            self.bell()
 
     def close(self):
         """The process ends in good order: no record follows."""
@@ -162,6 +180,15 @@ def pack(kind, t, *values):
 
 def integers(kind, t, *values):
     return ring.integers(kind, t, *values)
+
+
+def packer(kind):
+    """What pack() calls for records of a kind; None: nothing is written."""
+    return ring.packers[kind] if ring.open and not ring.dead and not guard.off else None
+
+
+def full():
+    ring.full()
 
 
 def put_json(kind, facts, t=0):

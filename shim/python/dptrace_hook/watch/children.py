@@ -10,6 +10,7 @@ from _thread import get_ident
 
 from ..patch import wrapping
 from ..record import guard, ring
+from ..read import objects
 
 _OPS = opcode.opmap
 _CACHE, _POP, _CONST = _OPS.get("CACHE", -1), _OPS["POP_TOP"], _OPS["LOAD_CONST"]
@@ -46,7 +47,7 @@ def used(frame):
 
 def inside(frame):
     """Reports whether a caller is the module that has a status in its hands to give it to somebody else."""
-    name = frame.f_globals.get("__name__")
+    name = objects.plain(frame.f_globals).get("__name__")
     return type(name) is str and (name in ("subprocess", "os") or name.startswith(("multiprocessing.", "dptrace_hook")))
 
 
@@ -73,7 +74,7 @@ def got(pid, code, frame, by):
 def _asked(by):
     """After Popen.wait() and Popen.poll()."""
     def asked(_, code, args, kwargs):
-        got(args[0].__dict__.get("pid"), code, wrapping.caller(), by)
+        got(objects.attributes(args[0]).get("pid"), code, wrapping.caller(), by)
     return asked
 
 
@@ -84,14 +85,14 @@ def _through(by):
 
     def failed(_, raised, args, kwargs):
         here = get_ident()
-        if type(raised).__name__ == "CalledProcessError" and here in _last:
+        if objects.called(type(raised)) == "CalledProcessError" and here in _last:
             learned(*_last.pop(here), True, by)
 
     def returned(_, result, args, kwargs):
         here, frame = get_ident(), wrapping.caller()
         if here in _last and not inside(frame) and used(frame):
             pid, code = _last.pop(here)
-            if result == code and type(result) is int:
+            if type(result) is int and result == code:
                 learned(pid, code, True, by)
             else:
                 _remember(result, pid)
@@ -108,9 +109,9 @@ def _returncode(pid_of, by):
     """A property in place of an attribute, which stays where it is: in the instance's dictionary."""
     def read(self):
         try:
-            code = self.__dict__["returncode"]
+            code = objects.attributes(self)["returncode"]
         except KeyError:
-            raise AttributeError("'%s' object has no attribute 'returncode'" % type(self).__name__) from None
+            raise AttributeError("'%s' object has no attribute 'returncode'" % objects.called(type(self))) from None
         try:
             if code:
                 got(pid_of(self), code, sys._getframe(1), by)
@@ -120,11 +121,11 @@ def _returncode(pid_of, by):
         return code
 
     def write_(self, code):
-        self.__dict__["returncode"] = code
+        objects.attributes(self)["returncode"] = code
 
     def delete(self):
         try:
-            del self.__dict__["returncode"]
+            del objects.attributes(self)["returncode"]
         except KeyError:
             raise AttributeError("returncode") from None
     return property(read, write_, delete)
@@ -138,14 +139,13 @@ def watch_subprocess(module):
         wrapping.wrap(module.Popen, name, after=_asked("Popen.%s" % name))
     for name in ("call", "check_call", "run"):
         wrapping.wrap(module, name, *_through("subprocess.%s" % name))
-    module.Popen.returncode = _returncode(lambda self: self.__dict__.get("pid"), "Popen.returncode")
+    module.Popen.returncode = _returncode(lambda self: objects.attributes(self).get("pid"), "Popen.returncode")
     module.CompletedProcess.returncode = _returncode(lambda self: _pids.get(id(self), (None, None))[1], "CompletedProcess.returncode")
 
 
 def _status(process):
     """(pid, exit code) of a multiprocessing.Process that has ended, without reaping it."""
-    popen = process.__dict__.get("_popen")
-    d = getattr(popen, "__dict__", {})
+    d = objects.attributes(objects.attributes(process).get("_popen"))
     return d.get("pid"), d.get("returncode")
 
 
@@ -193,7 +193,7 @@ def awaited():
     """Reports whether multiprocessing has children that it waits for as this process ends: how they end is still to be learned."""
     module = sys.modules.get("multiprocessing.process")
     for process in list(module.__dict__.get("_children", ())) if module is not None else ():
-        d = process.__dict__
+        d = objects.attributes(process)
         target, config = d.get("_target"), d.get("_config")
         worker = type(target) is type(awaited) and target.__name__ == "_worker_loop"
         if not worker and not (type(config) is dict and config.get("daemon") is True):

@@ -10,8 +10,8 @@ import threading
 
 from ..patch import wrapping
 from ..record import guard, ring
-from ..read import attributes, heap, identity, modes, slots
-from . import children, collectives, dist, failures, iterators, processes, steps, training
+from ..read import attributes, heap, identity, modes, objects, slots
+from . import children, collectives, dist, failures, fetches, iterators, processes, steps, training
 
 _state = {"fork": None, "tasks": 0}
 
@@ -52,6 +52,7 @@ def forked():
         steps.after_fork()
         training.after_fork()
         iterators.after_fork()
+        fetches.after_fork()
         _state["fork"], _state["tasks"] = None, 0
         if not under_multiprocessing():  # those say what they are when they run
             _state["fork"] = slots.Child()
@@ -73,7 +74,7 @@ def under_multiprocessing():
 
 def runs(args, kwargs):
     """Before multiprocessing.Process.run, in the child. DataLoader, Pool and Executor children are known by what they run."""
-    target = getattr(args[0].__dict__.get("_target"), "__name__", "")
+    target = processes.name_of(objects.attributes(args[0]).get("_target"))
     if target in processes.LIBRARYS_OWN:
         return None
     ring.ring.kind = "fork"

@@ -2,17 +2,20 @@
 import os
 import struct
 import sys
+import types
 import weakref
 
 from ..patch import wrapping
 from ..record import layouts, ring
-from ..record.ring import mono
+from ..record.ring import cpu, mono
 from ..read import anew, attributes, extents, heap, identity, modes, objects, shuffles, slots
+from ..read.notes import Notes
+from ..read.quiet import Quiet
 from . import dist, failures, fetches, pickles, processes, steps, training, worker_exits
 
 _PUT_MAX = 4096  # indices in a record
-_INT = {int}
 _loaders = 0
+_notes = Notes()  # of loaders
 _running = {}  # id of an iterator with workers -> weak reference to it
 
 
@@ -33,7 +36,7 @@ def _of_library(frame):
     file = frame.f_code.co_filename
     if "/site-packages/" in file or "/dist-packages/" in file or file.startswith(_STDLIB) or file.startswith("<frozen"):
         return True
-    name = frame.f_globals.get("__name__")
+    name = objects.plain(frame.f_globals).get("__name__")
     if type(name) is not str:
         return False
     if name == "__main__":
@@ -63,17 +66,26 @@ def loader_made(_, result, args, kwargs):
 
 
 def note(loader, at):
-    notes = loader.__dict__["_dptrace"] = {"of": id(loader), "pid": ring.ring.pid, "at": at, "t": mono(), "number": 0, "passes": 0,
-                                           "open": -1}
-    return notes
+    return _notes.put(loader, {"pid": ring.ring.pid, "at": at, "t": mono(), "number": 0, "passes": 0, "open": -1})
 
 
 def facts_of(loader):
-    """Our notes in a loader; a loader that came about by copying one gets its own, also by a fork."""
-    notes = loader.__dict__.get("_dptrace")
-    if notes is None or notes["of"] != id(loader) or notes["pid"] != ring.ring.pid:
-        return note(loader, notes["at"] if notes else (("", 0), []))
+    """Our notes of a loader; one that came about by copying gets its own, also by a fork."""
+    notes = _notes.of(loader)
+    if notes is None or notes["pid"] != ring.ring.pid:
+        return note(loader, copied_at(loader) if notes is None else notes["at"])
     return notes
+
+
+def copied_at(loader):
+    """Where a loader was made that did not come about by __init__: where the one that it has its parts from was, or where it is
+    first used, which is now."""
+    d = objects.attributes(loader)
+    for other, notes in _notes.all():
+        parts = objects.attributes(other)
+        if all(parts.get(name) is d.get(name) for name in ("dataset", "sampler", "batch_sampler")):
+            return notes["at"]
+    return where_made(1)
 
 
 def describe(loader, iterator, notes, origin):
@@ -81,7 +93,7 @@ def describe(loader, iterator, notes, origin):
     global _loaders
     _loaders += 1
     notes["number"] = _loaders
-    d, it = loader.__dict__, iterator.__dict__
+    d, it = objects.attributes(loader), iterator.__dict__
     batch_sampler, batched = d.get("batch_sampler"), it.get("_auto_collation")
     integer = identity.integer
     workers = integer(it.get("_num_workers"), 0)
@@ -109,24 +121,31 @@ def describe(loader, iterator, notes, origin):
 
 def len_asked(loader):
     """What len() of an IterableDataset gave when the program asked for the loader's: DataLoader keeps it, to warn by."""
-    return 0 if loader is None else identity.integer(loader.__dict__.get("_IterableDataset_len_called"), 0)
+    return 0 if loader is None else identity.integer(objects.attributes(loader).get("_IterableDataset_len_called"), 0)
 
 
 def start_method(loader):
     import multiprocessing
-    context = loader.__dict__.get("_DataLoader__multiprocessing_context")
-    method = getattr(type(context), "_name", None) if context is not None else None
-    return method or multiprocessing.get_start_method(allow_none=True) or multiprocessing.get_all_start_methods()[0]
+    context = objects.attributes(loader).get("_DataLoader__multiprocessing_context")
+    method = objects.member(type(context), "_name") if context is not None else None
+    return method if type(method) is str and method else multiprocessing.get_start_method(allow_none=True) or multiprocessing.get_all_start_methods()[0]
 
 
 def callable_name(f):
     if f is None:
         return ""
-    d = f if hasattr(type(f), "__code__") or type(f).__name__ in ("function", "builtin_function_or_method") else type(f)
-    return "%s.%s" % (d.__module__, d.__qualname__)
+    if type(f) is types.FunctionType or type(f) is types.BuiltinFunctionType:
+        return "%s.%s" % (f.__module__, f.__qualname__)
+    cls = f if issubclass(type(f), type) else type(f)
+    return "%s.%s" % (objects.module(cls), objects.qualname(cls))
 
 
 def pass_begins(iterator, loader):
+    with Quiet():
+        tell_pass(iterator, loader)
+
+
+def tell_pass(iterator, loader):
     notes = facts_of(loader)
     origin = identity.origin(loader, iterator)
     new = not notes["number"]
@@ -138,7 +157,7 @@ def pass_begins(iterator, loader):
         end_pass(notes["number"], notes["open"], "dropped", notes["delivered"], loader)
     number = notes["passes"]
     notes["passes"], notes["open"], notes["delivered"] = number + 1, number, 0
-    notes["single"] = loader.__dict__.get("batch_size") == 1
+    notes["single"] = objects.attributes(loader).get("batch_size") == 1
     d["_dptrace_at"] = (notes["number"], number)
     d["_dptrace_notes"], d["_dptrace_arrived"] = notes, {}
     d["_dptrace_of"] = weakref.ref(loader)
@@ -162,10 +181,10 @@ def workers_started(iterator, pickled):
     """pickled: what pickles.starting has found."""
     loader, number = iterator.__dict__["_dptrace_at"]
     for i, process in enumerate(iterator._workers):
-        size, ns, cpu = pickled.get(id(process), (0, 0, 0))
+        size, ns, cpu_ns = pickled.get(id(process), (0, 0, 0))
         heap.started(process)
         ring.put_json(ring.WORKER, {"phase": "begin", "loader": loader, "pass": number, "worker": i, "pid": process.pid or 0,
-                                    "pickled_bytes": size, "pickle_ns": ns, "pickle_cpu_ns": cpu})
+                                    "pickled_bytes": size, "pickle_ns": ns, "pickle_cpu_ns": cpu_ns})
 
 
 def workers_ended(iterator):
@@ -196,11 +215,11 @@ def put_indices(at, batch, worker, index, t0, ns, ids=None):
         index = ()
     if 0 < len(index) <= _PUT_MAX and ids is None and ring.integers(ring.PUT, t0, *at, batch, worker, ns, 0, len(index), index):
         return
-    types = set(map(type, index))
-    if types != _INT and not (types and all(t is int or t.__module__ == "numpy" for t in types)):
-        keys = kind.__name__ if index is not None else ""
+    others = [i for i in index if type(i) is not int]
+    if others and any(objects.module(type(i)) != "numpy" for i in others) or kind is not int and not index:
+        keys = objects.called(kind) if index is not None else ""
         if index:
-            keys = ",".join(k if type(k) is str else type(k).__name__ for k in index[:32])
+            keys = ",".join(k if type(k) is str else objects.called(type(k)) for k in index[:32])
         ring.pack(ring.PUT, t0, *at, batch, worker, ns, 0, -1, keys.encode("utf-8", "replace")[:256])
         return
     n = len(index)
@@ -232,7 +251,7 @@ def delivered(iterator, batch, worker, t0, arrived, did, data):
 
 def ended(iterator, raised, worker, t0, did):
     at, notes = iterator.__dict__["_dptrace_at"], iterator.__dict__["_dptrace_notes"]
-    stop = isinstance(raised, StopIteration)
+    stop = issubclass(type(raised), StopIteration)
     put_end(at, worker, 0 if stop else 2, t0, did)
     if not stop and worker == -2:
         failures.write(raised, at[0], at[1], -2, 0xFFFFFFFF, "next")
@@ -311,13 +330,13 @@ class MultiProcessing:
 
     @staticmethod
     def delivered(begun, data, args, kwargs):
-        t1, d = mono(), args[0].__dict__
+        r, d = ring.ring, args[0].__dict__
+        r.calls += 1
+        c0 = 0 if r.calls & 7 else cpu()
         batch = d["_dptrace_got"] if d.get("_in_order") is False else d["_rcvd_idx"] - 1
         delivered(args[0], batch, -2, begun[0], d["_dptrace_arrived"].pop(batch, 0), begun[1], data)
-        r = ring.ring
-        r.calls += 1
-        if r.calls & 7 == 0:
-            r.cost(3 * (mono() - t1))  # with its share of put and got, which are as long
+        if c0:
+            r.cost(3 * (cpu() - c0))  # with its share of put and got, which are as long
 
     @staticmethod
     def failed(begun, raised, args, kwargs):

@@ -10,8 +10,9 @@ import weakref
 
 from ..patch import wrapping
 from ..record import guard, ring
-from ..record.ring import mono
+from ..record.ring import cpu, mono
 from ..read import addresses, discover, extents, objects, pagemap
+from ..read.notes import Notes
 from . import children
 
 _SHARE = 50  # of its time a process spends one part on this, after the first few
@@ -21,8 +22,9 @@ _OPTIMIZED = 1  # inspect.CO_OPTIMIZED: the frame of a function
 # With these a function may keep the dictionary that f_locals is up to 3.12.
 _SNAPSHOTS = {"locals", "vars", "dir", "eval", "exec", "f_locals"}
 LIBRARYS_OWN = ("_worker_loop", "worker", "_process_worker")  # what children of a DataLoader, a Pool and an Executor run
-_BASE = {"_identity", "_config", "_parent_pid", "_parent_name", "_popen", "_closed", "_target", "_args", "_kwargs", "_name", "_dptrace"}
+_BASE = {"_identity", "_config", "_parent_pid", "_parent_name", "_popen", "_closed", "_target", "_args", "_kwargs", "_name"}
 
+_inherited = Notes()  # of a Process what it inherits: extents.Inherited
 _state = {"forks": 0, "spent": 0, "since": mono()}
 
 
@@ -65,11 +67,11 @@ def being_forked(frame):
 
 
 def before_fork(process):
-    """In the parent: leaves what the process inherits in it."""
-    target = process.__dict__.get("_target")
-    if guard.off or ring.ring.kind == "worker" or _name(target) in LIBRARYS_OWN:
+    """In the parent: leaves for the process what it inherits."""
+    target = objects.attributes(process).get("_target")
+    if guard.off or ring.ring.kind == "worker" or name_of(target) in LIBRARYS_OWN:
         return
-    t0, s = mono(), _state
+    t0, c0, s = mono(), cpu(), _state
     s["forks"] += 1
     if s["forks"] > _FIRST and s["spent"] * _SHARE > t0 - s["since"]:
         return
@@ -80,30 +82,30 @@ def before_fork(process):
         inherited = extents.Inherited([extents.number(e, 0, 0, what) for e in found], found)
         inherited.marks = {i: (n, marks[i]) for e, n in zip(found, inherited.numbers) for i in e.key[::2]}
         inherited.target = weakref.ref(target) if type(target) is types.FunctionType else None
-        process.__dict__["_dptrace"] = inherited
+        _inherited.put(process, inherited)
     s["spent"] += mono() - t0
-    ring.ring.hook_ns += mono() - t0
+    ring.ring.hook_ns += cpu() - c0
 
 
 def asked(process):
     """(what the process runs, [(object, path, role)] that it reaches by that)."""
-    d, cls = process.__dict__, type(process)
+    d, cls = objects.attributes(process), type(process)
     target, args, kwargs = d.get("_target"), d.get("_args"), d.get("_kwargs")
-    if _name(target) == "_wrap" and _module(target) == "torch.multiprocessing.spawn" and type(args) is tuple and len(args) > 2:
+    if name_of(target) == "_wrap" and _module(target) == "torch.multiprocessing.spawn" and type(args) is tuple and len(args) > 2:
         target, args = args[0], args[2]  # (fn, index, args, error file)
-    roots = [(a, "args[%d]" % i, "dataset") for i, a in enumerate(args[:discover.MAX_ITEMS])] if type(args) in (tuple, list) else []
+    roots = [(a, "args[%d]" % i, "dataset") for i, a in enumerate(args[:discover.MAX_ITEMS])] if type(args) is tuple or type(args) is list else []
     if type(kwargs) is dict:
         roots += [(a, "kwargs[%s]" % objects.key(k), "dataset") for k, a in list(kwargs.items())[:discover.MAX_ITEMS]]
     roots += [(a, "self.%s" % k, "dataset") for k, a in list(d.items())[:discover.MAX_ITEMS] if type(k) is str and k not in _BASE]
     if type(target) is types.MethodType:
-        roots += [(target.__self__, "self", "dataset"), (target.__func__, _name(target), "dataset")]
+        roots += [(target.__self__, "self", "dataset"), (target.__func__, name_of(target), "dataset")]
     elif target is not None:
-        roots.append((target, _name(target), "dataset"))
-    if not objects.library(cls.__module__):  # a class of the program's, with a run() of its own
-        roots += [(f, "%s.%s" % (k.__qualname__, n), "dataset") for k in cls.__mro__ if not objects.library(k.__module__)
-                  for n, f in list(k.__dict__.items())[:discover.MAX_ITEMS] if type(f) is types.FunctionType]
+        roots.append((target, name_of(target), "dataset"))
+    if not objects.library(objects.module(cls)):  # a class of the program's, with a run() of its own
+        roots += [(f, "%s.%s" % (objects.qualname(k), n), "dataset") for k in objects.mro(cls) if not objects.library(objects.module(k))
+                  for n, f in list(objects.members(k).items())[:discover.MAX_ITEMS] if type(f) is types.FunctionType]
         return objects.name(cls), roots
-    return "%s.%s" % (objects.main(_module(target)), _name(target)), roots
+    return "%s.%s" % (objects.main(_module(target)), name_of(target)), roots
 
 
 def _function(target):
@@ -112,7 +114,7 @@ def _function(target):
         if type(target) is types.MethodType:
             target = target.__func__
         elif type(target) is functools.partial:
-            target = target.func
+            target = objects.partial(target)[0]
         else:
             break
     return target
@@ -121,23 +123,26 @@ def _function(target):
 def _named(target):
     """Of a function or class itself, of another callable object its class."""
     target = _function(target)
-    return target if type(target) in (types.FunctionType, types.BuiltinFunctionType, type) else type(target)
+    return target if type(target) is types.FunctionType or type(target) is types.BuiltinFunctionType or \
+        issubclass(type(target), type) else type(target)
 
 
-def _name(target):
-    return _named(target).__qualname__
+def name_of(target):
+    """The name of what a process runs, without its module."""
+    f = _named(target)
+    return objects.qualname(f) if issubclass(type(f), type) else f.__qualname__
 
 
 def _module(target):
-    module = _named(target).__module__
-    return module if type(module) is str else "?"
+    f = _named(target)
+    return objects.module(f) if issubclass(type(f), type) else objects.main(f.__module__)
 
 
 def after_fork(frame):
     """In the child of any os.fork()."""
     here["child"], _state["forks"], _state["spent"], _state["since"] = None, 0, 0, mono()
     process = being_forked(frame)
-    inherited = process.__dict__.get("_dptrace") if process is not None else None
+    inherited = _inherited.of(process) if process is not None else None
     if inherited is not None:
         looks = pagemap.of_parent(inherited)
         if looks is not None:
@@ -157,17 +162,17 @@ def ends():
 
 def ended(process):
     """In the parent, which has just learned that the process has ended: which of the containers it still holds itself."""
-    inherited = process.__dict__.get("_dptrace")
-    if type(inherited) is not extents.Inherited or inherited.pid != os.getpid():
+    inherited = _inherited.of(process)
+    if inherited is None or inherited.pid != os.getpid():
         return
-    del process.__dict__["_dptrace"]
-    t0, s = mono(), _state
+    _inherited.forget(process)
+    t0, c0, s = mono(), cpu(), _state
     held = _held(inherited, wrapping.caller())
     looks = pagemap.Extents(inherited) if held else None
     if looks is not None:
         looks.write(0, _Parent(), "held", held)
     s["spent"] += mono() - t0
-    ring.ring.hook_ns += mono() - t0
+    ring.ring.hook_ns += cpu() - c0
 
 
 class _Parent:
@@ -187,7 +192,7 @@ def _held(inherited, frame):
         n = addresses.length(obj, cls)
         if n >= 0 and addresses.mark(obj, cls, n) == mark:
             held.add(number)
-        return cls in addresses.EXACT
+        return id(cls) in addresses.EXACT
 
     walk = extents.Walk(taken)
     for _ in range(_MAX_FRAMES):
@@ -197,8 +202,8 @@ def _held(inherited, frame):
         walk.keep.append(items)
         for name, value in items:
             walk.add(value, name, "dataset", None)
-        if not objects.library(frame.f_globals.get("__name__")):
-            walk.code_names(frame.f_code, frame.f_globals)
+        if not objects.library(objects.plain(frame.f_globals).get("__name__")):
+            walk.code_names(frame.f_code, objects.plain(frame.f_globals))
         frame = frame.f_back
     target = inherited.target() if inherited.target is not None else None
     walk.add(target, "target", "dataset", None)

@@ -81,7 +81,7 @@ def settle():
     while _fresh:
         entry = _fresh.pop()
         optimizer = entry.reference()
-        groups = None if optimizer is None else optimizer.__dict__.get("param_groups")
+        groups = None if optimizer is None else objects.attributes(optimizer).get("param_groups")
         held = []
         for group in groups if type(groups) is list else ():
             params = group.get("params") if type(group) is dict else None
@@ -208,7 +208,7 @@ def _wrap_step(cls):
     """torch without the global hook: step() of the class that defines it, once. torch itself does so for its profiler."""
     if hasattr(sys.modules["torch.optim.optimizer"], "register_optimizer_step_post_hook"):
         return
-    for k in cls.__mro__:
-        if "step" in k.__dict__:
+    for k in objects.mro(cls):
+        if "step" in objects.members(k):
             wrapping.wrap(k, "step", after=lambda _, result, args, kwargs: stepped(args[0]), traced=True)
             return

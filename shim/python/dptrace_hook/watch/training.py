@@ -9,6 +9,7 @@ import weakref
 from ..patch import wrapping
 from ..record import guard, layouts
 from ..read import objects
+from ..read.quiet import Quiet
 from . import steps
 
 MAX_ROOTS = 8  # modules on which eval() was called that are looked at before each delivery
@@ -81,7 +82,7 @@ def in_eval():
     """Whether a module that is trained is in evaluation mode."""
     for reference in _roots:
         root = reference()
-        if root is not None and root.__dict__.get("training") is False and holds(root):
+        if root is not None and objects.attributes(root).get("training") is False and holds(root):
             return True
     return False
 
@@ -95,12 +96,12 @@ def holds(root):
         _trained.clear()
     found, todo, seen = False, [root], 0
     while todo and seen < MAX_MODULES and not found:
-        d = todo.pop().__dict__
+        d = objects.attributes(todo.pop())
         seen += 1
         parameters, children = d.get("_parameters"), d.get("_modules")
-        if isinstance(parameters, dict):
+        if issubclass(type(parameters), dict):
             found = any(steps.known(p) for p in list(dict.values(parameters)) if p is not None)
-        if isinstance(children, dict):
+        if issubclass(type(children), dict):
             todo += [m for m in list(dict.values(children)) if m is not None]
     _trained[id(root)] = (weakref.ref(root), found, steps.made)
     return found
@@ -150,7 +151,7 @@ def _note_mode(cls):
 
 def _entering(args, kwargs):
     global off
-    if args[0].__dict__.get("mode", True):
+    if objects.attributes(args[0]).get("mode", True):
         off = True
 
 
@@ -208,9 +209,9 @@ def fingerprint():
     """Some numbers of parameters that are trained; None: not to be told without waiting for a device."""
     torch = sys.modules["torch"]
     numbers = []
-    with torch._C.DisableTorchFunction():
+    with Quiet():
         for p in steps.some_parameters():
-            if p.device.type != "cpu" or p.layout is not torch.strided:
+            if type(p) is not torch.Tensor and type(p) is not torch.nn.Parameter or p.device.type != "cpu" or p.layout is not torch.strided:
                 return None
             flat = p.detach().reshape(-1)
             numbers.append(tuple(flat[::max(flat.numel() // 16, 1)][:16].tolist()))
@@ -283,17 +284,16 @@ def rows(data, depth=3):
     """The first dimension of the first array in a batch; -1: there is none, or it is not to be told."""
     cls = type(data)
     torch = sys.modules["torch"]
-    if cls is torch.Tensor:
-        return data.shape[0] if data.dim() else -1
+    if issubclass(cls, torch.Tensor):
+        with Quiet():
+            shape = torch.Tensor.shape.__get__(data) if _plain(cls, torch) else ()
+            return int(shape[0]) if len(shape) else -1
     if cls is tuple or cls is list:
         inside = data
-    elif issubclass(cls, torch.Tensor):
-        with torch._C.DisableTorchFunction():
-            return int(data.shape[0]) if data.dim() else -1
     elif issubclass(cls, dict):
         inside = dict.values(data)
     elif issubclass(cls, (tuple, list)):
-        if cls.__name__ == "PackedSequence":  # its first is of all steps of all sequences
+        if objects.called(cls) == "PackedSequence":  # its first is of all steps of all sequences
             return -1
         inside = tuple.__iter__(data) if issubclass(cls, tuple) else list.__iter__(data)
     else:
@@ -304,14 +304,20 @@ def rows(data, depth=3):
     if depth:
         left = 16
         for value in inside:
-            found = -1 if value is None or type(value) in _ATOMS else rows(value, depth - 1)
+            found = -1 if value is None or id(type(value)) in _ATOMS else rows(value, depth - 1)
             left -= 1
             if found >= 0 or not left:
                 return found
     return -1
 
 
-_ATOMS = {int, float, str, bytes, bool}
+def _plain(cls, torch):
+    """Whether the shape of a tensor is there to be read, and not asked of a class of the program's."""
+    return cls is torch.Tensor or objects.library(objects.module(cls)) or \
+        objects.member(cls, "__torch_dispatch__") is objects.member(torch.Tensor, "__torch_dispatch__")
+
+
+_ATOMS = objects.ids(int, float, str, bytes, bool)
 
 
 def _attributes(data, cls):

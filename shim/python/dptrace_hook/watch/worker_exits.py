@@ -4,6 +4,7 @@ import os
 import time
 
 from ..record.ring import mono
+from ..read import objects
 
 # To wait for workers that the kernel is about to end, when the training loop gets an error anyway: a few ms, but on a busy
 # machine. DataLoader waits for them itself, for 5 s, as it shuts down.
@@ -13,7 +14,7 @@ _EXITING = 0x4  # PF_EXITING of Linux' include/linux/sched.h, in field 9 of /pro
 
 def asked(process):
     """no: the worker has ended by itself, or is about to; yes: it lives, and is about to be asked; "": nobody knows."""
-    popen = process.__dict__.get("_popen")
+    popen = objects.attributes(process).get("_popen")
     if popen is None:
         return ""
     if status(process) is not None:
@@ -30,7 +31,7 @@ def asked(process):
 def status(process):
     """The exit code of a worker that has ended, as multiprocessing gives it; None: it has not, or nobody here knows.
     Process.exitcode would reap it."""
-    popen = process.__dict__.get("_popen")
+    popen = objects.attributes(process).get("_popen")
     if popen is None:
         return None
     if popen.returncode is not None:
