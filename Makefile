@@ -89,7 +89,7 @@ bench: build ## what recording costs: loaders, start-up, recorder, a long run
 # --write: what is found becomes what is committed.
 GATE ?=
 bench-gate: build ## what recording costs, in numbers that do not depend on the machine: fails if one has grown
-	@command -v strace >/dev/null || DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends strace >&2
+	@command -v strace >/dev/null || { apt-get update >&2; DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends strace >&2; }
 	@python3 tools/bench-gate bin/dptrace $$(tools/find-torch) $(GATE)
 
 FUZZTIME ?= 10m
