@@ -700,3 +700,79 @@ class Raised(HookTest):
                 sys.settrace(None)
             """)
         self.assertEqual((code, out), (0, "[[0, 1, 2, 3], [4, 5, 6, 7]]\n" * 2 + "traced\n"), err)
+
+
+class Kept(HookTest):
+    """What the program lets go of is gone, without the garbage collector: an iterator that lives on is inherited by the workers of
+    the next one, where its end is an error (torch up to 1.13: can only test a child process)."""
+
+    PROGRAM = """
+        import gc, weakref, functools
+        gc.disable()
+        gc.collect()
+        alive = {}
+        class Stream(IterableDataset):
+            def __iter__(self):
+                info = torch.utils.data.get_worker_info()
+                return (torch.ones(4) * i for i in range(0 if info is None else info.id, 8, 2))
+        class Failing(Noise):
+            def __getitem__(self, i):
+                if i == 5:
+                    raise ValueError(i)
+                return super().__getitem__(i)
+        def watch(name, obj):
+            alive[name] = weakref.ref(obj)
+            return obj
+        def living():
+            print(sorted(name for name, r in alive.items() if r() is not None), flush=True)
+            alive.clear()
+        class Trainer:
+            def __init__(self, data, **options):
+                self.rng = random.Random(1)
+                self.data = watch("dataset", data)
+                self.records = [{"n": i} for i in range(3000)]
+                self.loader = watch("loader", DataLoader(data, batch_size=2, collate_fn=self.collate if options.pop("bound", False) else None,
+                                                         generator=torch.Generator(), **options))
+            def collate(self, samples):
+                return torch.stack(samples)
+            def run(self, epochs, most=99):
+                for epoch in range(epochs):
+                    self.it = watch("iterator %d" % epoch, iter(self.loader))
+                    try:
+                        for n, batch in enumerate(self.it):
+                            if n == most:
+                                break
+                        for n, batch in enumerate(self.loader):
+                            if n == most:
+                                break
+                    except ValueError:
+                        pass
+                    del self.it
+        def frames(trainer):
+            local = [trainer, trainer.rng]
+            for batch in trainer.loader:
+                inner = lambda: local
+            return len(local)
+        def main():
+            workers = {"num_workers": 2, "multiprocessing_context": "fork"}
+            for data in Noise, Stream, Failing:
+                for options in {}, {"bound": True}, workers, dict(workers, persistent_workers=True), dict(workers, bound=True, persistent_workers=True):
+                    print(data.__name__, sorted(options))
+                    trainer = Trainer(data(*[8][:data is not Stream]), **options)
+                    trainer.run(2)
+                    trainer.run(1, most=1)
+                    if data is not Failing:
+                        frames(trainer)
+                    if "bound" in options:
+                        trainer.loader.collate_fn = None
+                    del trainer
+                    living()
+            print(gc.isenabled())
+        if __name__ == "__main__":
+            main()
+        """
+
+    def test_nothing_is_kept(self):
+        plain, hooked = self.run_program(self.PROGRAM, hooked=False), self.run_program(self.PROGRAM)
+        self.assertEqual(plain[0], 0, plain[2])
+        self.assertEqual(hooked, plain)

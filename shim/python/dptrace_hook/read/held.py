@@ -44,7 +44,7 @@ class Walk:
 
     def run(self, roots):
         for path, obj in roots:
-            self.tell(path, None, self, path, obj)
+            self.tell(path, None, None, path, obj)
             self.add(obj, path)
         for at, (obj, path) in enumerate(self.queue):  # it grows as we go
             if at >= MAX_OBJECTS:

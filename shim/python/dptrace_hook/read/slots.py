@@ -134,7 +134,6 @@ class Slots:
 
     def hide(self):
         for found in heap.hidden():
-            found.again()
             obj = found.current()
             kind = None if obj is None else rng.kind_of(type(obj))
             reader = None if kind is None or rng.key(obj, kind) in self.ids else rng.reader(obj, kind)
