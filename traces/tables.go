@@ -593,7 +593,7 @@ type Overhead struct {
 	Head
 	HookNS  int64  `col:"hook_ns"`  // time inside of the hook; 0 for the recorder
 	CPUNS   int64  `col:"cpu_ns"`   // the recorder's own CPU time; 0 for the hook
-	Calls   uint64 `col:"calls"`    // of wrapped methods
+	Calls   uint64 `col:"calls"`    // of wrapped methods; of the recorder: how often it woke up
 	Records uint64 `col:"records"`  // written
 	Rss     int64  `col:"rss"`      // the recorder's
 	Probe   string `col:"probe"`    // proc 0: whose CPU time cpu_ns is; "" all of the recorder's

@@ -56,6 +56,7 @@ type Loop struct {
 	// Chores comes after the watches, each time that any has looked: what they have
 	// taken can be written at once. next as Watch.Look's.
 	Chores  func(now time.Time) (next time.Time)
+	Wakes   uint64 // how often it has slept and woken up; read by Chores, or when Run has ended
 	entries []*entry
 	began   time.Time
 	ended   int // eventfd: the target has
@@ -133,6 +134,7 @@ func (l *Loop) looks(failed func(string, error)) {
 			}
 			next = now.Add(endLooks)
 		}
+		l.Wakes++
 		l.Bells.wait(next, func(owner int) {
 			if owner < 0 {
 				ended = time.Now()

@@ -28,8 +28,8 @@ func (c *costs) ended(how Ending) {
 }
 
 // row is what was spent so far.
-func (c *costs) row() traces.Overhead {
-	o := traces.Overhead{Head: now(), CPUNS: int64(usage(unix.RUSAGE_SELF) + c.helper + c.witness),
+func (c *costs) row(wakes uint64) traces.Overhead {
+	o := traces.Overhead{Head: now(), Calls: wakes, CPUNS: int64(usage(unix.RUSAGE_SELF) + c.helper + c.witness),
 		StartNS: int64(c.begin + c.helper + c.witness)} // the witness does nothing but begin, and wait
 	if st, err := procfs.ReadStat(int32(os.Getpid())); err == nil {
 		o.Rss = st.RSSPages * int64(os.Getpagesize())

@@ -64,7 +64,7 @@ func (r *recording) writeEnd(how Ending) {
 		r.meta("left_running", strconv.Itoa(r.left))
 	}
 	r.out.Append(clockRow())
-	r.out.Append(r.costs.row())
+	r.out.Append(r.costs.row(r.loop.Wakes))
 }
 
 // keeper writes what is due by the clock: rows that have waited, clock rows, our
@@ -77,7 +77,7 @@ func (r *recording) keeper() func(now time.Time) (next time.Time) {
 			clocked = now
 		}
 		if now.Sub(costed) >= costEvery {
-			r.out.Append(r.costs.row())
+			r.out.Append(r.costs.row(r.loop.Wakes))
 			costed = now
 		}
 		if now.Sub(flushed) >= flushEvery {
