@@ -33,6 +33,9 @@ const (
 
 	quiet = time.Second / 2 // without records, after which a process may have ended
 
+	maxFiles   = 20_000 // in the spool that are looked at
+	maxIgnored = 1000   // files that are no rings, from which on no more are looked for
+
 	strikes = 3 // looks at the same damage before a ring is given up: the hook may be in the middle of a store
 )
 
@@ -66,7 +69,7 @@ func start(r *probe.Recording) (probe.Watch, error) {
 }
 
 func open(r *probe.Recording) (*reader, error) {
-	dir, err := unix.Open(r.Spool, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	dir, err := unix.Open(r.Spool, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open spool %s: %w", r.Spool, err)
 	}
@@ -126,6 +129,18 @@ func (d *reader) look(now time.Time) {
 // late reports whether those that live on have had their time.
 func (d *reader) late() bool { return d.ending && time.Now().After(d.until) }
 
+// filesIn are the names in a folder, found again by its descriptor.
+func filesIn(dir int) []string {
+	fd, err := unix.Openat(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	f := os.NewFile(uintptr(fd), "spool")
+	defer func() { _ = f.Close() }()
+	names, _ := f.Readdirnames(maxFiles) // as many as there are
+	return names
+}
+
 // list opens the rings that are new in the spool.
 func (d *reader) list(now time.Time) {
 	var st unix.Stat_t
@@ -139,12 +154,10 @@ func (d *reader) list(now time.Time) {
 		return
 	}
 	d.listed, d.unmade = now, false
-	entries, err := os.ReadDir(d.Spool)
-	if err != nil {
-		return
-	}
-	for _, e := range entries {
-		name := e.Name()
+	for _, name := range filesIn(d.dir) {
+		if len(d.ignored) >= maxIgnored {
+			return
+		}
 		if d.rings[name] != nil || d.ignored[name] {
 			continue
 		}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -155,5 +157,29 @@ func TestEndless(t *testing.T) {
 	d.look(time.Now())
 	if _, there := d.rings[fmt.Sprintf("%d.0.ring", os.Getpid())]; len(c.rows) != 1 || !there {
 		t.Errorf("%d rows, rings %v: %v", len(c.rows), d.rings, c.rows)
+	}
+}
+
+// Nor does a folder full of what is no ring.
+func TestHostileSpool(t *testing.T) {
+	spool := t.TempDir()
+	for i := range 2 * maxIgnored {
+		if err := os.WriteFile(filepath.Join(spool, fmt.Sprintf("%d.1.ring", i)), bytes.Repeat([]byte("x"), 256), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var c collector
+	d := newReader(&c)
+	var err error
+	if d.dir, err = unix.Open(spool, unix.O_RDONLY|unix.O_DIRECTORY, 0); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(d.dir)
+	for range 3 {
+		d.listed = time.Time{}
+		d.list(time.Now())
+	}
+	if len(c.rows) != maxIgnored {
+		t.Errorf("%d rows", len(c.rows))
 	}
 }
