@@ -203,6 +203,12 @@ class Digests:
         self.spent += mono() - t0
         return marked
 
+    def mask(self):
+        """Of the positions or indices of samples that are read, no bit of it is set; -1: others are read, too."""
+        if self.full or self.position < FIRST or self.budget.spent < FREE_NS:
+            return -1
+        return (1 << self.budget.power) - 1
+
     def chosen(self, first, at, n, indices):
         mask = 0 if self.budget.spent < FREE_NS else (1 << self.budget.power) - 1
         if indices is None:
