@@ -8,7 +8,7 @@ from ..patch import wrapping
 from ..patch.load import native
 from ..record import guard, ring
 from ..record.ring import cpu, mono
-from ..read import attributes, digests, heap, open_files, pagemap, slots
+from ..read import attributes, digests, heap, objects, open_files, pagemap, slots
 from ..read.quiet import Quiet
 from . import failures
 
@@ -82,7 +82,7 @@ def attach(fetcher, dataset, collate):
     fetches.look = None if fetches.digests is None else look
     if worker is not None:
         worker.next_ask, worker.full = 0, ring.full
-        worker.cpu0, worker.wrote0 = time.process_time_ns(), written() if type(fetcher).__name__ == "_IterableDatasetFetcher" else -1
+        worker.cpu0, worker.wrote0 = time.process_time_ns(), written() if objects.called(type(fetcher)) == "_IterableDatasetFetcher" else -1
     d = fetcher.__dict__
     d["_dptrace"] = fetches
     if d.get("collate_fn") is collate:
