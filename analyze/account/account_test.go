@@ -140,7 +140,7 @@ func TestProcesses(t *testing.T) {
 		if tier == "kernel" {
 			alone = 2
 		}
-		want := account.Processes{Seen: 4, Kinds: map[string]int{"python": 3, "other": 1}, KernelOnly: alone, Watched: 1, Unhooked: []account.Unhooked{
+		want := account.Processes{Seen: 4, Kinds: map[string]int{"python": 3, "other": 1}, KernelOnly: alone, Hooked: 1, Watched: 1, Unhooked: []account.Unhooked{
 			{Pid: 5102, Cmdline: "python3 -I a.py", Exe: "/usr/bin/python3.11", Reason: "started with -I, which ignores PYTHONPATH; torch is loaded", Torch: true,
 				Fix: "start that Python without -I while you record"},
 			{Pid: 5103, Cmdline: "python3 b.py", Reason: "the hook did not load (-I, -E, -S, or a cleaned environment)"},

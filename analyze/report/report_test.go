@@ -172,6 +172,8 @@ func TestIncomplete(t *testing.T) {
 			account.Account{Lost: []account.Loss{{Source: "trace", Count: 3}}}, 1},
 		{"a torch process without the hook", whole, account.Account{Processes: account.Processes{Unhooked: []account.Unhooked{{Pid: 7, Torch: true}}}}, 1},
 		{"a tool without the hook", whole, account.Account{Processes: account.Processes{Watched: 1, Unhooked: []account.Unhooked{{Pid: 7}}}}, 0},
+		{"a tool without the hook, and a Python that had it", whole,
+			account.Account{Processes: account.Processes{Hooked: 1, Unhooked: []account.Unhooked{{Pid: 7}}}}, 0},
 		{"nothing but a Python without the hook", whole, account.Account{Processes: account.Processes{Unhooked: []account.Unhooked{{Pid: 7}, {Pid: 8}}}}, 1},
 	} {
 		if got := Incomplete(&analyze.Result{Run: c.run, Account: &c.account}); len(got) != c.want {

@@ -13,9 +13,9 @@ const (
 	// 0.1 ms, for the most part in the kernel and in Go's scheduler.
 	together = 25 * time.Millisecond
 
-	// Descendants may live on after the target, as daemons do; they get this
-	// long to end, and are asked so often.
-	grace    = time.Second
+	// Grace is what descendants get, which may live on after the target as daemons do,
+	// to end in; they are asked so often.
+	Grace    = time.Second
 	endLooks = 5 * time.Millisecond
 
 	// Looks that are so far apart come at multiples of it, hence in one wake-up.
@@ -129,7 +129,7 @@ func (l *Loop) looks(failed func(string, error)) {
 		now, ending := time.Now(), !ended.IsZero()
 		next := l.look(now, ending, failed)
 		if ending {
-			if l.calm() || now.Sub(ended) > grace {
+			if l.calm() || now.Sub(ended) > Grace {
 				return
 			}
 			next = now.Add(endLooks)

@@ -65,7 +65,7 @@ func TestLoopFails(t *testing.T) {
 	if got := strings.Join(calls, ", "); got != "closed, end" {
 		t.Errorf("calls: %s", got)
 	}
-	if waited := time.Since(began); waited >= grace {
+	if waited := time.Since(began); waited >= Grace {
 		t.Errorf("it was waited for as if it could become calm: %v", waited)
 	}
 }

@@ -40,9 +40,9 @@ class Files:
         self.known = set()  # (descriptor, path)
         self.told = set()
 
-    def look(self):
-        """Another fetch is over; a worker is about to wait for the next, which it also is before its first."""
-        self.fetches += 1
+    def look(self, more=1):
+        """Another fetch is over, or some; a worker is about to wait for the next, which it also is before its first."""
+        self.fetches += more
         if self.fetches < self.next:
             return
         self.next = 2 * self.fetches

@@ -42,7 +42,7 @@ def activate(module):
     worker_reloaded(utils.worker)
     wrap(utils.fetch._BaseDatasetFetcher, "__init__", after=fetches.made)
     for fetcher in utils.fetch._MapDatasetFetcher, utils.fetch._IterableDatasetFetcher:
-        wrap(fetcher, "fetch", fetches.enter, fetches.leave, fetches.failed)
+        wrap(fetcher, "fetch", fetches.before_fetch, fetches.after_fetch, fetches.failed)
     wrap(sys.modules["torch.utils.data.distributed"].DistributedSampler, "set_epoch", after=identity.epoch_set)
     forks.watch()
     pickles.watch()

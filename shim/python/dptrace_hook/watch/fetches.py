@@ -2,61 +2,54 @@
 import os
 import sys
 import time
-from _thread import _local, get_ident
+from _thread import _local
 
 from ..patch import wrapping
+from ..patch.load import native
 from ..record import guard, ring
 from ..record.ring import cpu, mono
 from ..read import attributes, digests, heap, open_files, pagemap, slots
+from ..read.quiet import Quiet
 from . import failures
 
-MEASURED = 1  # of every eight fetches, the one in which our own time is taken
+EIGHTH = 8  # one of so many fetches is seen by Python in any case; without quiet ones between, its own time stands for all of them
 
 
 class Here(_local):
     """What the current thread is serving: threads may be workers one day."""
     worker = None  # Worker
     single = None  # (loader, pass) while a single-process iterator makes its fetcher
-    stage = "fetch"
     inherited = None  # extents.Inherited, in the thread that forks a loader's workers
 
 
 here = Here()
 
 
-class Worker:
+class Worker(native.Serving):
     """One run of torch's _worker_loop."""
 
     def __init__(self, number):
         self.number = number
         self.passes = -1  # fetchers made, less one; persistent workers make one per pass
-        self.batch = -1  # given with the last index
-        self.t_put = ring.mono()  # when the last batch was handed over
-        self.put_ns = 0  # how long that took
-        self.done = None  # the fetch whose batch is not handed over yet
-        self.fetches = 0  # fetches of this pass so far
         self.extents = pagemap.of_parent(here.inherited)
         self.persistent, self.told = False, None  # attributes.Told
         self.budget = None  # digests.Budget
         self.cpu0, self.wrote0 = 0, -1  # ns of CPU time and bytes written as the last fetcher was made
         self.last = None  # Fetches of the pass
         self.files = open_files.Files(-1)
+        self.ask = ask
 
 
-class Fetches:
+class Fetches(native.Fetching):
     """What is known of one fetcher's fetches: kept in the fetcher, gone with it."""
 
     def __init__(self, loader, number, worker, serving, dataset, collate):
         self.loader, self.number, self.worker = loader, number, worker
         self.serving = serving  # the Worker; None in the main process
         self.live = serving is None  # the training loop runs between the fetches
-        self.fetch = -1  # number of the last one
-        self.t_fetch = self.t_collate = self.t_collated = self.entered_ns = 0
-        self.asked = None  # of this fetch: the index, or the list of them
-        self.digest_ns = self.rows_ns = 0
-        self.samples = 0
-        self.batched = True  # a fetch is of a list of samples: no batch_size=None
+        self.entered_ns = 0
         self.digests = None  # digests.Digests
+        self.own = digests.own(collate)
         self.slots = slots.Slots(loader, number, worker, dataset, collate)
 
 
@@ -84,16 +77,19 @@ def attach(fetcher, dataset, collate):
         fetches = Fetches(single[0], single[1], -1, None, dataset, collate)
     else:
         return
-    fetches.batched = fetcher.__dict__.get("auto_collation") is not False
+    fetches.batched = int(fetcher.__dict__.get("auto_collation") is not False)
     fetches.digests = digests.of_pass(fetches.loader, worker)
+    fetches.look = None if fetches.digests is None else look
     if worker is not None:
+        worker.next_ask, worker.full = 0, ring.full
         worker.cpu0, worker.wrote0 = time.process_time_ns(), written() if type(fetcher).__name__ == "_IterableDatasetFetcher" else -1
     d = fetcher.__dict__
     d["_dptrace"] = fetches
     if d.get("collate_fn") is collate:
-        d["collate_fn"] = timed(fetches, collate)
-    fetches.slots.begin()
-    attributes.at_fetch(fetches, dataset, collate)
+        d["collate_fn"] = wrapping.around(collate, fetches.before_collate, fetches.after_collate, fetches.failed_collate)
+    with Quiet():
+        fetches.slots.begin()
+        attributes.at_fetch(fetches, dataset, collate)
 
 
 def ended(worker):
@@ -103,47 +99,39 @@ def ended(worker):
         last.slots.end(last.fetch)
 
 
-def timed(fetches, collate):
-    """The collate function with a clock before and after it."""
-    own = digests.own(collate)
-
-    def before(args, kwargs):
-        data = args[0]
-        fetches.samples = len(data) if type(data) is list or (fetches.batched and type(data) is tuple) else 1
-        fetches.t_collate = t = mono()
-        if fetches.digests is not None:
-            fetches.digests.look(fetches, data, t, own)
-            fetches.digest_ns = mono() - t
-        here.stage = "collate"
-
-    def after(_, result, args, kwargs):
-        collated(fetches, result, own)
-        here.stage = "fetch"
-
-    def failed(_, raised, args, kwargs):
-        collated(fetches, None, own)
-    return wrapping.around(collate, before, after, failed)
+def look(fetches, data):
+    """The samples of a fetch are there, and some of them are to be looked at."""
+    found = fetches.digests
+    found.position, fetches.skipped = found.position + fetches.skipped, 0
+    found.look(fetches, data, fetches.t_collate, fetches.own)
+    if fetches.digests is None:
+        fetches.look = None
+    else:
+        fetches.mask = found.mask()
+        if fetches.own and found.waiting is not None:
+            fetches.waiting = collated
 
 
-def collated(fetches, result, own):
-    fetches.t_collated = t = mono()
-    if own and fetches.digests is not None and fetches.digests.waiting is not None:
-        fetches.digests.collated(fetches, result)
-        fetches.rows_ns = mono() - t
+def collated(fetches, batch):
+    """They have become `batch`; None: collate has failed."""
+    if fetches.digests is not None:
+        fetches.digests.collated(fetches, batch)
 
 
 def enter(args, kwargs):
-    """Before the fetch of either fetcher, with its index: gives its Fetches."""
+    """Before the fetch of either fetcher, with its index, where it is not known to be a quiet one: gives its Fetches."""
     fetches = args[0].__dict__.get("_dptrace")
-    if fetches is None or guard.off:
+    if fetches is None:
+        return None
+    if guard.off:
+        fetches.due = 0
         return None
     fetches.fetch += 1
-    measured = fetches.fetch & 7 == MEASURED
+    measured = not fetches.fetch % EIGHTH
     c0 = cpu() if measured else 0
     if fetches.serving is not None:
         fetches.serving.fetches += 1
-    fetches.t_collate = fetches.t_collated = fetches.digest_ns = fetches.rows_ns = 0
-    here.stage = "fetch"
+    fetches.t_collate = fetches.t_collated = fetches.digest_ns = fetches.rows_ns = fetches.stage = 0
     if fetches.live:
         fetches.slots.before(fetches.fetch)
     fetches.asked = args[1] if len(args) > 1 else ()
@@ -151,6 +139,9 @@ def enter(args, kwargs):
         fetches.entered_ns = cpu() - c0
     fetches.t_fetch = mono()
     return fetches
+
+
+before_fetch = native.entering(enter)
 
 
 def failed(fetches, raised, args, kwargs):
@@ -161,7 +152,7 @@ def failed(fetches, raised, args, kwargs):
             failures.leftover(raised, fetches.loader, fetches.number, fetches.worker, fetches.asked)
     else:
         batch = fetches.fetch if fetches.serving is None else fetches.serving.batch
-        failures.write(raised, fetches.loader, fetches.number, fetches.worker, batch, here.stage, fetches.asked)
+        failures.write(raised, fetches.loader, fetches.number, fetches.worker, batch, "collate" if fetches.stage else "fetch", fetches.asked)
     if fetches.fetch == 0:
         first(fetches, args[0])
 
@@ -170,27 +161,47 @@ def leave(fetches, result, args, kwargs):
     if fetches is None:
         return
     t0, t1, number = fetches.t_fetch, mono(), fetches.fetch
-    measured = number & 7 == MEASURED
-    used = cpu() if measured else 0
+    measured = not number % EIGHTH
+    c0 = cpu() if measured else 0
     fetches.slots.after(number, t1 - t0)
     if number in slots.SEARCH_AFTER:
         fetches.slots.search(args[0].__dict__.get("dataset_iter"), number)
     fetches.asked = None
     if number == 0:
         first(fetches, args[0])
-    c0, c1 = fetches.t_collate or t1, fetches.t_collated or t1
-    collate_ns = max(c1 - c0 - fetches.digest_ns, 0)
+    begin, end = fetches.t_collate or t1, fetches.t_collated or t1
+    collate_ns = max(end - begin - fetches.digest_ns, 0)
     if fetches.digests is not None:
-        fetches.digests.fetch(t1 - t0 - fetches.digest_ns - fetches.rows_ns, fetches.samples)
+        fetches.digests.fetch(t1 - t0 - fetches.digest_ns - fetches.rows_ns + fetches.fetched_ns, fetches.samples + fetches.fetched_samples)
+        fetches.mask = fetches.digests.mask()
     worker = fetches.serving
     if worker is None:
-        ring.pack(ring.FETCH, t0, fetches.loader, fetches.number, -1, number, number, 0, c0 - t0, collate_ns, 0, fetches.samples)
+        ring.pack(ring.FETCH, t0, fetches.loader, fetches.number, -1, number, number, 0, begin - t0, collate_ns, 0, fetches.samples)
         open_files.main().look()
     else:
-        worker.done = (fetches, t0, c0 - t0, collate_ns)
-    ring.ring.calls += 1
+        worker.done, worker.done_t, worker.done_fetch_ns, worker.done_collate_ns = fetches, t0, begin - t0, collate_ns
+        worker.record = ring.packer(ring.FETCH)
+    quiet(fetches, number)
+    ring.ring.calls += fetches.calls + 1
+    ring.ring.hook_ns += fetches.own_ns
     if measured:
-        ring.ring.cost(fetches.entered_ns + cpu() - used)
+        ring.ring.cost(fetches.entered_ns + cpu() - c0, 1 if fetches.calls else EIGHTH)
+    fetches.calls = fetches.own_ns = fetches.fetched_ns = fetches.fetched_samples = 0
+
+
+after_fetch = native.leaving(leave)
+
+
+def quiet(fetches, number):
+    """Until which fetch Python need not be called, if no generator moves: one of EIGHTH is measured, and looks at what lies in no
+    dictionary."""
+    found = fetches.slots
+    if found.slow or found.hidden:
+        fetches.peeks = None
+    else:
+        fetches.peeks, fetches.places = found.peeks, found.places
+    due = (number // EIGHTH + 1) * EIGHTH
+    fetches.due = due - 1 if due - 1 in slots.SEARCH_AFTER and number < due - 1 else due
 
 
 def first(fetches, fetcher):
@@ -252,33 +263,22 @@ def broke_off(worker, raised, args, kwargs):
 def shadow(worker, index_queue, data_queue):
     """In the two queues of a worker: which batch is asked for, and when it is handed over. The methods are shadowed on
     the instances: their types stay."""
-    me = get_ident()
+    index_queue.get = wrapping.around(index_queue.get, worker.asking, worker.asked)
+    data_queue.put = wrapping.around(data_queue.put, worker.putting, worker.put)
 
-    def asking(args, kwargs):
-        if worker.extents is not None:
-            worker.extents.look(worker)
-        worker.files.look()
 
-    def asked(_, got, args, kwargs):
-        if type(got) is tuple and len(got) == 2 and type(got[0]) is int:
-            worker.batch = got[0]
+def ask(worker):
+    """The worker is about to wait for an index, after a fetch that one of these wants to see or none."""
+    fetches = worker.fetches
+    if worker.extents is not None:
+        worker.extents.look(worker)
+    worker.files.look(worker.asks)
+    worker.asks = 0
+    more = worker.files.next - worker.files.fetches
+    worker.next_ask = min(fetches + more, worker.extents.next if worker.extents is not None else 1 << 62)
 
-    def putting(args, kwargs):
-        """After it, its feeder thread wants the interpreter."""
-        if worker.done is None or get_ident() != me:
-            return mono()
-        (fetches, begun, fetch_ns, collate_ns), worker.done = worker.done, None
-        measured = fetches.fetch & 7 == MEASURED
-        c0 = cpu() if measured else 0
-        ring.pack(ring.FETCH, begun, 0, fetches.number, fetches.worker, worker.batch, fetches.fetch, max(begun - worker.t_put, 0), fetch_ns,
-                  collate_ns, worker.put_ns, fetches.samples)
-        if measured:
-            ring.ring.cost(cpu() - c0)
-        return mono()
 
-    def put(t, result, args, kwargs):
-        worker.t_put = now = mono()
-        worker.put_ns = now - t
-
-    index_queue.get = wrapping.around(index_queue.get, asking, asked)
-    data_queue.put = wrapping.around(data_queue.put, putting, put)
+def after_fork():
+    """In a child of a worker: its ring is the parent's."""
+    if here.worker is not None:
+        here.worker.record = here.worker.full = None

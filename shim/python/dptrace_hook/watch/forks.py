@@ -11,7 +11,7 @@ import threading
 from ..patch import wrapping
 from ..record import guard, ring
 from ..read import attributes, heap, identity, modes, objects, slots
-from . import children, collectives, dist, failures, iterators, processes, steps, training
+from . import children, collectives, dist, failures, fetches, iterators, processes, steps, training
 
 _state = {"fork": None, "tasks": 0}
 
@@ -52,6 +52,7 @@ def forked():
         steps.after_fork()
         training.after_fork()
         iterators.after_fork()
+        fetches.after_fork()
         _state["fork"], _state["tasks"] = None, 0
         if not under_multiprocessing():  # those say what they are when they run
             _state["fork"] = slots.Child()
