@@ -160,6 +160,9 @@ func TestIdleRings(t *testing.T) {
 	go func() {
 		time.Sleep(span)
 		looked := int(looks.Load())
+		if n := d.Procs.Alive(); len(n) == 0 {
+			t.Error("no ring was opened")
+		}
 		if most := int(span/maxPause) + 2; looked > most {
 			t.Errorf("%d looks in %v, at most %d have a reason", looked, span, most)
 		}
