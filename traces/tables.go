@@ -565,7 +565,8 @@ type Clock struct {
 // Meta is what there is one of: a key and its value. Keys: schema, version,
 // run_id, command (JSON array), cwd, started_ns (since 1970), tier (hook or
 // kernel), tier_refused (why not kernel; "" not tried), digest (budget, full or
-// off: which samples were digested), spool;
+// off: which samples were digested), spool, redact (JSON array: what --redact was
+// given; absent: nothing);
 // written when the target has ended: exit_code, target_cpu_ns (of the target from its exec on and
 // of all descendants that were waited for), left_running (processes that lived
 // on), rows (JSON object: rows of each table),
@@ -579,7 +580,8 @@ type Meta struct {
 // Lost is what could not be recorded: the count since the last such row.
 type Lost struct {
 	Head
-	// hook (its ring was full, or it has given up), writer (the trace could not be written), hook-error (our code failed and stood aside),
+	// hook (its ring was full, or it has given up), recorder (it died, and what was left was added later),
+	// writer (the trace could not be written), hook-error (our code failed and stood aside),
 	// kernel (a map or ring of the eBPF programs was full)
 	Source string `col:"source"`
 	Table  string `col:"table"`  // "" not known

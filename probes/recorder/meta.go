@@ -41,8 +41,9 @@ func (r *recording) writeBegin() {
 	r.meta("run_id", r.out.runID)
 	r.meta("command", string(command))
 	r.meta("cwd", cwd)
-	if values, err := json.Marshal(r.Secrets.Values()); err == nil {
-		r.meta("redact", string(values))
+	if values := r.Secrets.Values(); len(values) > 0 {
+		text, _ := json.Marshal(values) // strings always marshal
+		r.meta("redact", string(text))
 	}
 	r.meta("started_ns", strconv.FormatInt(probe.RealNow(), 10))
 	r.meta("tier", string(r.tier))
