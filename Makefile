@@ -10,7 +10,7 @@ CACHE := $(or $(DPTRACE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/dptrace)
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(CACHE)/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
 
-.PHONY: help build demo test test-all test-go test-python test-native test-e2e lint fmt bpf native fixtures matrix libraries bench fuzz clean
+.PHONY: help build demo test test-all test-go test-python test-native test-e2e lint fmt bpf native fixtures matrix libraries bench bench-gate fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -85,6 +85,12 @@ libraries: build ## tables of real data libraries and trainers x how they are us
 BENCH ?=
 bench: build ## what recording costs: loaders, start-up, recorder, a long run
 	@tools/bench bin/dptrace $$(tools/find-torch) $(BENCH)
+
+# --write: what is found becomes what is committed.
+GATE ?=
+bench-gate: build ## what recording costs, in numbers that do not depend on the machine: fails if one has grown
+	@command -v strace >/dev/null || { apt-get update >&2; DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends strace >&2; }
+	@python3 tools/bench-gate bin/dptrace $$(tools/find-torch) $(GATE)
 
 FUZZTIME ?= 10m
 fuzz: ## fuzz the trace reader, its rows through all rules and forms, and the hook's records, FUZZTIME each (default 10m)

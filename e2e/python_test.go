@@ -163,5 +163,9 @@ func try(t *testing.T, limit time.Duration, folder string, command []string) (re
 	if err != nil && ctx.Err() == nil && !errors.As(err, &exit) {
 		t.Fatalf("%s: %v\n%s", strings.Join(command, " "), err, stderr.String())
 	}
-	return result{c.ProcessState.ExitCode(), stdout.String(), stderr.String()}, ctx.Err() == nil
+	code := c.ProcessState.ExitCode()
+	if status := c.ProcessState.Sys().(syscall.WaitStatus); status.Signaled() {
+		code = 128 + int(status.Signal()) // as a shell shows it
+	}
+	return result{code, stdout.String(), stderr.String()}, ctx.Err() == nil
 }

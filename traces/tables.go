@@ -566,7 +566,7 @@ type Clock struct {
 // run_id, command (JSON array), cwd, started_ns (since 1970), tier (hook or
 // kernel), tier_refused (why not kernel; "" not tried), digest (budget, full or
 // off: which samples were digested), spool;
-// written when the target has ended: exit_code, target_cpu_ns (of the target and
+// written when the target has ended: exit_code, target_cpu_ns (of the target from its exec on and
 // of all descendants that were waited for), left_running (processes that lived
 // on), rows (JSON object: rows of each table),
 // sealed ("yes"; without it the recording was cut).
@@ -593,10 +593,11 @@ type Overhead struct {
 	Head
 	HookNS  int64  `col:"hook_ns"`  // time inside of the hook; 0 for the recorder
 	CPUNS   int64  `col:"cpu_ns"`   // the recorder's own CPU time; 0 for the hook
-	Calls   uint64 `col:"calls"`    // of wrapped methods
+	Calls   uint64 `col:"calls"`    // of wrapped methods; of the recorder: how often it woke up
 	Records uint64 `col:"records"`  // written
 	Rss     int64  `col:"rss"`      // the recorder's
 	Probe   string `col:"probe"`    // proc 0: whose CPU time cpu_ns is; "" all of the recorder's
 	BpfNS   int64  `col:"bpf_ns"`   // of a probe: time that its eBPF programs have taken from the run's processes; 0 not known
 	BpfRuns uint64 `col:"bpf_runs"` // of a probe: runs of its eBPF programs for the run's processes
+	StartNS int64  `col:"start_ns"` // of hook_ns or cpu_ns: what was spent once, to begin, however long the run
 }

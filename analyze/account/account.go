@@ -33,8 +33,8 @@ type Account struct {
 // ledger counts what was lost and what recording has cost.
 type ledger struct {
 	losses map[Loss]uint64 // by all but the count
-	hook   map[procKey]int64
-	own    map[*traces.Part]int64 // the recorder, all of it
+	hook   map[procKey]spent
+	own    map[*traces.Part]spent // the recorder, all of it
 	probes map[probeKey]probeCost
 	target map[procKey]int64      // sampled: misses what a process did after its last sample
 	whole  map[*traces.Part]int64 // of the target and the descendants that it waited for, known when it has ended
@@ -54,9 +54,21 @@ type probeKey struct {
 // probeCost is what one probe has cost: CPU time of the recorder, and time in
 // its eBPF programs, which the recorder's CPU time does not contain.
 type probeCost struct {
-	cpuNS, bpfNS int64
-	bpfRuns      uint64
+	cpu     spent
+	bpfNS   int64
+	bpfRuns uint64
 }
+
+// spent is CPU time, and how much of it was spent once, to begin.
+type spent struct{ ns, start int64 }
+
+func (s spent) add(o spent) spent { return spent{s.ns + o.ns, s.start + o.start} }
+
+// later is the larger of two counts of the same: what is spent only grows.
+func (s spent) later(o spent) spent { return spent{max(s.ns, o.ns), max(s.start, o.start)} }
+
+// without takes out a part that is counted elsewhere.
+func (s spent) without(o spent) spent { return spent{max(s.ns-o.ns, 0), max(s.start-o.start, 0)} }
 
 // Tier is with what a run was watched.
 type Tier struct {
@@ -75,6 +87,7 @@ type Loss struct {
 // Overhead is what recording has cost the program.
 type Overhead struct {
 	Percent float64 // of the program's CPU time; negative: not known
+	Start   float64 // of these percent, what was spent once, to begin: the longer the run, the less it counts
 	Method  string  // how it was measured
 	Parts   []Cost  // which together are all of it
 	Untimed uint64  // runs of eBPF programs that the kernel did not time
@@ -86,6 +99,7 @@ type Cost struct {
 	Tier    string // hook, kernel: without it this would not have been spent
 	Kind    string // hook, recorder, eBPF
 	NS      int64
+	StartNS int64   // of them, what was spent once, to begin
 	Percent float64 // of the program's CPU time; negative: not known
 }
 
@@ -96,8 +110,10 @@ const (
 	CostBPF      = "eBPF"
 )
 
+func (c *Cost) add(s spent) { c.NS, c.StartNS = c.NS+s.ns, c.StartNS+s.start }
+
 func newLedger() *ledger {
-	return &ledger{losses: map[Loss]uint64{}, hook: map[procKey]int64{}, own: map[*traces.Part]int64{}, probes: map[probeKey]probeCost{},
+	return &ledger{losses: map[Loss]uint64{}, hook: map[procKey]spent{}, own: map[*traces.Part]spent{}, probes: map[probeKey]probeCost{},
 		target: map[procKey]int64{}, whole: map[*traces.Part]int64{}, tiers: map[*traces.Part]Tier{}}
 }
 
@@ -113,13 +129,13 @@ func (l *ledger) Add(b traces.Batch) {
 			switch {
 			case r.Proc != 0:
 				k := procKey{b.Part, r.Proc}
-				l.hook[k] = max(l.hook[k], r.HookNS)
+				l.hook[k] = l.hook[k].later(spent{r.HookNS, r.StartNS})
 			case r.Probe == "":
-				l.own[b.Part] = max(l.own[b.Part], r.CPUNS)
+				l.own[b.Part] = l.own[b.Part].later(spent{r.CPUNS, r.StartNS})
 			default:
 				k := probeKey{b.Part, r.Probe}
 				c := l.probes[k]
-				l.probes[k] = probeCost{max(c.cpuNS, r.CPUNS), max(c.bpfNS, r.BpfNS), max(c.bpfRuns, r.BpfRuns)}
+				l.probes[k] = probeCost{c.cpu.later(spent{r.CPUNS, r.StartNS}), max(c.bpfNS, r.BpfNS), max(c.bpfRuns, r.BpfRuns)}
 			}
 		}
 	case []traces.Memory:
@@ -201,15 +217,16 @@ func (l *ledger) overhead() Overhead {
 	}
 	o := Overhead{Percent: -1, Method: "the program's CPU time is not known"}
 	o.Parts, o.Untimed = l.costs()
-	var recording int64
+	var recording, start int64
 	for i, c := range o.Parts {
 		recording += c.NS
+		start += c.StartNS
 		o.Parts[i].Percent = percent(c.NS, program)
 	}
 	if program <= 0 {
 		return o
 	}
-	o.Percent = percent(recording, program)
+	o.Percent, o.Start = percent(recording, program), percent(start, program)
 	more := ""
 	if slices.ContainsFunc(o.Parts, func(c Cost) bool { return c.Kind == CostBPF }) {
 		more = " + of eBPF programs, measured by the kernel"
@@ -229,18 +246,18 @@ func percent(ns, of int64) float64 {
 // probe's CPU time is taken out of its recorder's.
 func (l *ledger) costs() ([]Cost, uint64) {
 	hook, rest := Cost{Name: CostHook, Tier: "hook", Kind: CostHook}, Cost{Name: CostRecorder, Tier: "hook", Kind: CostRecorder}
-	for _, ns := range l.hook {
-		hook.NS += ns
+	for _, s := range l.hook {
+		hook.add(s)
 	}
 	probes := map[string]probeCost{}
-	inProbes := map[*traces.Part]int64{}
+	inProbes := map[*traces.Part]spent{}
 	for k, c := range l.probes {
 		p := probes[k.probe]
-		probes[k.probe] = probeCost{p.cpuNS + c.cpuNS, p.bpfNS + c.bpfNS, p.bpfRuns + c.bpfRuns}
-		inProbes[k.part] += c.cpuNS
+		probes[k.probe] = probeCost{p.cpu.add(c.cpu), p.bpfNS + c.bpfNS, p.bpfRuns + c.bpfRuns}
+		inProbes[k.part] = inProbes[k.part].add(c.cpu)
 	}
-	for part, ns := range l.own {
-		rest.NS += max(ns-inProbes[part], 0)
+	for part, s := range l.own {
+		rest.add(s.without(inProbes[part]))
 	}
 	parts := []Cost{hook, rest}
 	var untimed uint64
@@ -249,7 +266,7 @@ func (l *ledger) costs() ([]Cost, uint64) {
 		if c.bpfNS > 0 || c.bpfRuns > 0 {
 			tier = "kernel"
 		}
-		parts = append(parts, Cost{Name: name, Tier: tier, Kind: CostRecorder, NS: c.cpuNS})
+		parts = append(parts, Cost{Name: name, Tier: tier, Kind: CostRecorder, NS: c.cpu.ns, StartNS: c.cpu.start})
 		if c.bpfNS > 0 {
 			parts = append(parts, Cost{Name: name + " eBPF", Tier: tier, Kind: CostBPF, NS: c.bpfNS})
 		} else {

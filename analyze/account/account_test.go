@@ -54,11 +54,11 @@ func TestCosts(t *testing.T) {
 	head := func(proc uint32) traces.Head { return traces.Head{TsNS: 7, Proc: proc} }
 	r.Meta("target_cpu_ns", "1000000000")
 	for _, row := range []any{
-		traces.Overhead{Head: head(p.Proc), HookNS: 3_000_000},
-		traces.Overhead{Head: head(0), CPUNS: 1_000_000},
-		traces.Overhead{Head: head(0), CPUNS: 10_000_000},
-		traces.Overhead{Head: head(0), Probe: "cow", CPUNS: 2_000_000, BpfNS: 5_000_000, BpfRuns: 10},
-		traces.Overhead{Head: head(0), Probe: "cow", CPUNS: 4_000_000, BpfNS: 20_000_000, BpfRuns: 40},
+		traces.Overhead{Head: head(p.Proc), HookNS: 3_000_000, StartNS: 500_000},
+		traces.Overhead{Head: head(0), CPUNS: 1_000_000, StartNS: 1_000_000},
+		traces.Overhead{Head: head(0), CPUNS: 10_000_000, StartNS: 2_500_000}, // what ended helpers have cost is known late
+		traces.Overhead{Head: head(0), Probe: "cow", CPUNS: 2_000_000, StartNS: 1_500_000, BpfNS: 5_000_000, BpfRuns: 10},
+		traces.Overhead{Head: head(0), Probe: "cow", CPUNS: 4_000_000, StartNS: 1_500_000, BpfNS: 20_000_000, BpfRuns: 40},
 		traces.Overhead{Head: head(0), Probe: "process", CPUNS: 1_000_000, BpfRuns: 99}, // not timed
 		traces.Overhead{Head: head(0), Probe: "procfs", CPUNS: 2_000_000},
 	} {
@@ -69,9 +69,9 @@ func TestCosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []account.Cost{
-		{Name: "hook", Tier: "hook", Kind: account.CostHook, NS: 3_000_000, Percent: 0.3},
-		{Name: "recorder", Tier: "hook", Kind: account.CostRecorder, NS: 3_000_000, Percent: 0.3},
-		{Name: "cow", Tier: "kernel", Kind: account.CostRecorder, NS: 4_000_000, Percent: 0.4},
+		{Name: "hook", Tier: "hook", Kind: account.CostHook, NS: 3_000_000, StartNS: 500_000, Percent: 0.3},
+		{Name: "recorder", Tier: "hook", Kind: account.CostRecorder, NS: 3_000_000, StartNS: 1_000_000, Percent: 0.3},
+		{Name: "cow", Tier: "kernel", Kind: account.CostRecorder, NS: 4_000_000, StartNS: 1_500_000, Percent: 0.4},
 		{Name: "cow eBPF", Tier: "kernel", Kind: account.CostBPF, NS: 20_000_000, Percent: 2},
 		{Name: "process", Tier: "kernel", Kind: account.CostRecorder, NS: 1_000_000, Percent: 0.1},
 		{Name: "procfs", Tier: "hook", Kind: account.CostRecorder, NS: 2_000_000, Percent: 0.2},
@@ -79,8 +79,8 @@ func TestCosts(t *testing.T) {
 	if diff := cmp.Diff(want, result.Overhead.Parts); diff != "" {
 		t.Errorf("parts (-want +got):\n%s", diff)
 	}
-	if got := result.Overhead; got.Percent != 3.3 || got.Untimed != 99 || !strings.Contains(got.Method, "eBPF") {
-		t.Errorf("%+v, want 3.3 %%: 3 ms of the hook, 10 of the recorder, 20 of eBPF programs in 1 s", got)
+	if got := result.Overhead; got.Percent != 3.3 || got.Start != 0.3 || got.Untimed != 99 || !strings.Contains(got.Method, "eBPF") {
+		t.Errorf("%+v, want 3.3 %%: 3 ms of the hook, 10 of the recorder, 20 of eBPF programs in 1 s; 0.3 to begin", got)
 	}
 }
 
@@ -140,7 +140,7 @@ func TestProcesses(t *testing.T) {
 		if tier == "kernel" {
 			alone = 2
 		}
-		want := account.Processes{Seen: 4, Kinds: map[string]int{"python": 3, "other": 1}, KernelOnly: alone, Watched: 1, Unhooked: []account.Unhooked{
+		want := account.Processes{Seen: 4, Kinds: map[string]int{"python": 3, "other": 1}, KernelOnly: alone, Hooked: 1, Watched: 1, Unhooked: []account.Unhooked{
 			{Pid: 5102, Cmdline: "python3 -I a.py", Exe: "/usr/bin/python3.11", Reason: "started with -I, which ignores PYTHONPATH; torch is loaded", Torch: true,
 				Fix: "start that Python without -I while you record"},
 			{Pid: 5103, Cmdline: "python3 b.py", Reason: "the hook did not load (-I, -E, -S, or a cleaned environment)"},

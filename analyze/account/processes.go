@@ -1,6 +1,7 @@
 package account
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/dptrace/dptrace/analyze/timeline"
@@ -12,7 +13,8 @@ type Processes struct {
 	Kinds      map[string]int // how many of each: target, python, worker, other
 	KernelOnly int            // that nobody but the kernel tier has seen: they lived too short for the others
 	Unhooked   []Unhooked     // in the order in which they were seen
-	Watched    int            // that used torch and were watched from inside
+	Hooked     int            // Pythons that had the hook, whether they used torch or not
+	Watched    int            // of them, that used torch
 }
 
 // Unhooked is a Python that was not watched from inside.
@@ -26,8 +28,12 @@ type Unhooked struct {
 }
 
 // Unwatched reports whether no Python that used torch was watched from inside,
-// although there was one that may have: then there is no verdict on anything.
-func (p Processes) Unwatched() bool { return p.Watched == 0 && len(p.Unhooked) > 0 }
+// although one did without the hook, or may have where no Python had it: then there is
+// no verdict on anything.
+func (p Processes) Unwatched() bool {
+	torch := slices.ContainsFunc(p.Unhooked, func(u Unhooked) bool { return u.Torch })
+	return p.Watched == 0 && (torch || p.Hooked == 0 && len(p.Unhooked) > 0)
+}
 
 // processes counts those of a timeline. Whether the kernel alone knows one
 // follows from what the others would have written: the hook its presence,
@@ -48,8 +54,11 @@ func (l *ledger) processes(t *timeline.Timeline) Processes {
 			u := unhooked(p)
 			u.Fix = fix(u, t.Command)
 			all.Unhooked = append(all.Unhooked, u)
-		} else if p.Torch != "" {
-			all.Watched++
+		} else if p.Hook == "on" || p.Hook == "idle" {
+			all.Hooked++
+			if p.Torch != "" {
+				all.Watched++
+			}
 		}
 	}
 	return all

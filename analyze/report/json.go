@@ -60,16 +60,18 @@ type loss struct {
 }
 
 type overhead struct {
-	Percent *float64 `json:"percent"` // of the program's CPU time, to a hundredth; null: not known
+	Percent *float64 `json:"percent"`                 // of the program's CPU time, to a hundredth; null: not known
+	Start   *float64 `json:"start_percent,omitempty"` // of percent: spent once, to begin; left out: not told apart
 	Method  string   `json:"method"`
 	Parts   []part   `json:"parts"` // that together are all of it
 }
 
 type part struct {
-	Name    string   `json:"name"`    // hook, recorder (without its probes), PROBE (in the recorder), PROBE eBPF (in the kernel)
-	Tier    string   `json:"tier"`    // hook, kernel: without it this would not have been spent
-	CPUS    float64  `json:"cpu_s"`   // to the microsecond
-	Percent *float64 `json:"percent"` // as above
+	Name    string   `json:"name"`              // hook, recorder (without its probes), PROBE (in the recorder), PROBE eBPF (in the kernel)
+	Tier    string   `json:"tier"`              // hook, kernel: without it this would not have been spent
+	CPUS    float64  `json:"cpu_s"`             // to the microsecond
+	StartS  float64  `json:"start_s,omitempty"` // of cpu_s: spent once, to begin
+	Percent *float64 `json:"percent"`           // as above
 }
 
 type processes struct {
@@ -122,8 +124,11 @@ func JSON(w io.Writer, r *analyze.Result, _ Options) error {
 	for _, l := range r.Lost {
 		d.Lost = append(d.Lost, loss(l))
 	}
+	if r.Overhead.Start > 0 {
+		d.Overhead.Start = hundredth(r.Overhead.Start)
+	}
 	for _, c := range r.Overhead.Parts {
-		d.Overhead.Parts = append(d.Overhead.Parts, part{c.Name, c.Tier, math.Round(float64(c.NS)/1e3) / 1e6, hundredth(c.Percent)})
+		d.Overhead.Parts = append(d.Overhead.Parts, part{c.Name, c.Tier, seconds(c.NS), seconds(c.StartNS), hundredth(c.Percent)})
 	}
 	maps.Copy(d.Processes.Kinds, r.Processes.Kinds)
 	for _, u := range r.Processes.Unhooked {
@@ -159,6 +164,9 @@ func escaped(document []byte) []byte {
 	}
 	return b.Bytes()
 }
+
+// seconds is a time to the microsecond.
+func seconds(ns int64) float64 { return math.Round(float64(ns)/1e3) / 1e6 }
 
 // hundredth rounds a percentage; nil if it is not known.
 func hundredth(percent float64) *float64 {

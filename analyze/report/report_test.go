@@ -172,6 +172,8 @@ func TestIncomplete(t *testing.T) {
 			account.Account{Lost: []account.Loss{{Source: "trace", Count: 3}}}, 1},
 		{"a torch process without the hook", whole, account.Account{Processes: account.Processes{Unhooked: []account.Unhooked{{Pid: 7, Torch: true}}}}, 1},
 		{"a tool without the hook", whole, account.Account{Processes: account.Processes{Watched: 1, Unhooked: []account.Unhooked{{Pid: 7}}}}, 0},
+		{"a tool without the hook, and a Python that had it", whole,
+			account.Account{Processes: account.Processes{Hooked: 1, Unhooked: []account.Unhooked{{Pid: 7}}}}, 0},
 		{"nothing but a Python without the hook", whole, account.Account{Processes: account.Processes{Unhooked: []account.Unhooked{{Pid: 7}, {Pid: 8}}}}, 1},
 	} {
 		if got := Incomplete(&analyze.Result{Run: c.run, Account: &c.account}); len(got) != c.want {
@@ -392,7 +394,8 @@ func kernel() *analyze.Result {
 		{Rule: "dataset-copied-per-worker", Loader: 1, Status: finding.Clean, Reason: "forked workers"},
 	}
 	r.Lost = []account.Loss{{Source: "kernel", Table: "cow", Count: 17, Reason: "the map of blocks was full"}}
-	r.Overhead = account.Overhead{Percent: 0.9, Method: "(hook + recorder + eBPF) / program, CPU time", Parts: costs(0.3, 0.2, 0.4), Untimed: 12}
+	r.Overhead = account.Overhead{Percent: 0.9, Method: "(hook + recorder + eBPF) / program, CPU time", Parts: costs(0.3, 0.2, 0.4), Untimed: 12, Start: 0.14}
+	r.Overhead.Parts[1].StartNS = 1_400_000
 	return r
 }
 

@@ -197,12 +197,21 @@ func (p *page) overhead(r *analyze.Result) {
 	o := r.Overhead
 	text := o.Method
 	if o.Percent >= 0 {
-		text = fmt.Sprintf("%.1f %% of the program's CPU time%s", o.Percent, split(o))
+		text = fmt.Sprintf("%.1f %% of the program's CPU time%s%s", o.Percent, split(o), once(o))
 		if p.Verbose {
 			text += ": " + o.Method
 		}
 	}
 	p.entry(0, summaryColumn, grey, "overhead", text)
+}
+
+// once is what does not grow with the run; "" where it does not count.
+func once(o account.Overhead) string {
+	const shown = 0.05 // as much as a digit can show
+	if o.Start < shown {
+		return ""
+	}
+	return fmt.Sprintf(", %.1f of it once, at the start", o.Start)
 }
 
 // split is " (hook 0.2 | recorder 0.1 | eBPF 0.1)": who has spent it.

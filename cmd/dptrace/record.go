@@ -73,6 +73,11 @@ demanded was refused. In these four cases the command has not run.`,
 			return nil
 		},
 	}
+	recordFlags(cmd, &o, &secrets)
+	return cmd
+}
+
+func recordFlags(cmd *cobra.Command, o *recorder.Options, secrets *[]string) {
 	f := cmd.Flags()
 	f.SetInterspersed(false) // what follows the command is the command's
 	f.StringVarP(&o.Output, "output", "o", "", "folder of the trace (default dptrace-TIME-PID.dptrace here)")
@@ -80,9 +85,8 @@ demanded was refused. In these four cases the command has not run.`,
 		"what to watch with: hook needs no privilege, kernel adds eBPF or fails, auto adds it where it may")
 	f.StringVar(&o.Digest, "digest", shim.DigestBudget,
 		"samples whose content to compare: budget takes as many as 1 % of the time allows, full all of them, off none")
-	f.StringArrayVar(&secrets, "redact", nil,
+	f.StringArrayVar(secrets, "redact", nil,
 		"more to take out of command lines (a regular expression; may be given again), besides what looks like a secret; none takes nothing out")
 	f.BoolVarP(&o.Quiet, "quiet", "q", false, "print no report and no notes at the end (default false)")
 	f.BoolVar(&o.Fsync, "fsync", false, "sync every batch to the disk: the trace survives a node that goes down (default false)")
-	return cmd
 }

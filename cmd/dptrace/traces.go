@@ -94,7 +94,8 @@ func salvage(stderr io.Writer, paths []string) {
 	for _, path := range paths {
 		parts, err := recorder.Salvage(path)
 		for _, p := range parts {
-			tell(stderr, fmt.Sprintf("the recorder of %s died; %d records of %d processes that it had not read were added to the trace", p.Part, p.Records, p.Processes))
+			const added = "the recorder of %s died; %d records of %d processes that it had not read were added to the trace"
+			tell(stderr, fmt.Sprintf(added, p.Part, p.Records, p.Processes))
 		}
 		if err != nil {
 			warn(stderr, err.Error())

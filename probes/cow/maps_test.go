@@ -1,20 +1,21 @@
 package cow
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/dptrace/dptrace/probes/procfs"
 )
 
 func TestDominant(t *testing.T) {
-	maps := []procfs.Mapping{
+	maps := regions([]procfs.Mapping{
 		{Start: 0x400000, End: 0x452000, Name: "/usr/bin/dbus daemon", File: true},
 		{Start: 0x651000, End: 0x652000, Name: "/usr/bin/dbus daemon", File: true},
 		{Start: 0xe03000, End: 0xe24000, Name: "[heap]"},
 		{Start: 0x7f0000000000, End: 0x7f0000400000},
 		{Start: 0x7f0000400000, End: 0x7f0000401000, Name: "/dev/shm/torch_1 (deleted)", File: true, Shared: true},
 		{Start: 0x7ffd00000000, End: 0x7ffd00021000, Name: "[stack]"},
-	}
+	})
 	for name, tc := range map[string]struct {
 		start, end uint64
 		want       string
@@ -31,6 +32,10 @@ func TestDominant(t *testing.T) {
 		if got := dominant(maps, tc.start, tc.end); got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
+	}
+	side := regions([]procfs.Mapping{{Start: 1, End: 2, File: true}, {Start: 2, End: 3, File: true}, {Start: 3, End: 4}, {Start: 5, End: 6}})
+	if want := []region{{1, 3, "file"}, {3, 4, "anon"}, {5, 6, "anon"}}; !slices.Equal(side, want) {
+		t.Errorf("regions %v, want %v", side, want)
 	}
 	if got := dominant(nil, 0, 1); got != "" {
 		t.Errorf("of no mappings: %q", got)

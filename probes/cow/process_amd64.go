@@ -25,14 +25,14 @@ type process struct {
 	blocks  map[uint64]*block
 	changed int // blocks that were not yet written so
 	next    time.Time
-	own     []procfs.Mapping // its mappings as of the last look; nil: never read
+	own     []region // its mappings as of the last look; nil: never read
 	forker
 }
 
 // forker is what the parent of a process had mapped.
 type forker struct {
-	inherit []procfs.Mapping // soon after the fork; nil: not known
-	earlier []procfs.Mapping // when it forked others before: it may have unmapped some since
+	inherit []region // soon after the fork; nil: not known
+	earlier []region // when it forked others before: it may have unmapped some since
 	read    time.Time
 }
 
@@ -71,7 +71,7 @@ func (w *watcher) forkerOf(id uint32) forker {
 	if err != nil {
 		return forker{earlier: known.inherit}
 	}
-	w.parents[id] = forker{inherit: all, earlier: known.inherit, read: time.Now()}
+	w.parents[id] = forker{inherit: regions(all), earlier: known.inherit, read: time.Now()}
 	return w.parents[id]
 }
 
@@ -105,7 +105,7 @@ func (p *process) classify(pid int32, alive bool) {
 		if b.kind == "" && alive && !asked {
 			asked = true
 			if all, err := procfs.Maps(pid); err == nil {
-				p.own = all
+				p.own = regions(all)
 				b.kind = dominant(p.own, start, end)
 			}
 		}

@@ -33,6 +33,9 @@ const (
 
 	quiet = time.Second / 2 // without records, after which a process may have ended
 
+	maxFiles   = 20_000 // in the spool that are looked at
+	maxIgnored = 1000   // files that are no rings, from which on no more are looked for
+
 	strikes = 3 // looks at the same damage before a ring is given up: the hook may be in the middle of a store
 )
 
@@ -50,8 +53,11 @@ type reader struct {
 	looked  time.Time
 	pause   time.Duration // between two looks
 	ending  bool          // the target has ended
+	until   time.Time     // then: how long the processes that live on are waited for
 	rung    bool          // a process may have
 	unseen  []*source     // ended
+
+	searched int // bytes of source
 }
 
 func start(r *probe.Recording) (probe.Watch, error) {
@@ -63,7 +69,7 @@ func start(r *probe.Recording) (probe.Watch, error) {
 }
 
 func open(r *probe.Recording) (*reader, error) {
-	dir, err := unix.Open(r.Spool, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	dir, err := unix.Open(r.Spool, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open spool %s: %w", r.Spool, err)
 	}
@@ -77,7 +83,9 @@ func (d *reader) watching() probe.Watch {
 
 // turn is a look, and when the next one is due.
 func (d *reader) turn(t probe.Turn) (next time.Time, err error) {
-	d.ending, d.rung = t.Ending, t.Rung
+	if d.rung = t.Rung; t.Ending && !d.ending {
+		d.ending, d.until = true, t.Now.Add(probe.Grace)
+	}
 	d.look(t.Now)
 	return t.Now.Add(d.pause), nil
 }
@@ -106,12 +114,31 @@ func (d *reader) look(now time.Time) {
 	d.looked = now
 	fastest, bells := 0.0, d.notices != nil
 	for _, s := range d.rings {
+		// Who lives on could write for ever; what the others have left has an end.
+		if d.late() && !s.ended() {
+			continue
+		}
 		bells = bells && s.bell > 0 && s.bell <= s.capacity/2
 		fastest = max(fastest, d.tend(s, now)/since.Seconds())
 	}
 	if d.pause = pause(fastest, bells); d.unmade && now.Sub(d.noticed) < time.Second {
 		d.pause = min(d.pause, unmadePause)
 	}
+}
+
+// late reports whether those that live on have had their time.
+func (d *reader) late() bool { return d.ending && time.Now().After(d.until) }
+
+// filesIn are the names in a folder, found again by its descriptor.
+func filesIn(dir int) []string {
+	fd, err := unix.Openat(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	f := os.NewFile(uintptr(fd), "spool")
+	defer func() { _ = f.Close() }()
+	names, _ := f.Readdirnames(maxFiles) // as many as there are
+	return names
 }
 
 // list opens the rings that are new in the spool.
@@ -127,12 +154,10 @@ func (d *reader) list(now time.Time) {
 		return
 	}
 	d.listed, d.unmade = now, false
-	entries, err := os.ReadDir(d.Spool)
-	if err != nil {
-		return
-	}
-	for _, e := range entries {
-		name := e.Name()
+	for _, name := range filesIn(d.dir) {
+		if len(d.ignored) >= maxIgnored {
+			return
+		}
 		if d.rings[name] != nil || d.ignored[name] {
 			continue
 		}

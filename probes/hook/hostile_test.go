@@ -8,6 +8,9 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/dptrace/dptrace/traces"
 )
@@ -111,5 +114,72 @@ func TestHostileSources(t *testing.T) {
 	python = short
 	if row := ask(honest, "rng"); row.Line != 1 {
 		t.Errorf("another process pays for it: line %d", row.Line)
+	}
+}
+
+// Many processes may ask, each what nobody has asked.
+func TestHostileSourcesOfMany(t *testing.T) {
+	python := filepath.Join(t.TempDir(), "large.py")
+	if err := os.WriteFile(python, bytes.Repeat([]byte("x = a = 1\n"), maxSource/10), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := newReader(&collector{})
+	for i := range 100 {
+		s := &source{ring: &ring{}}
+		for j := range 20 {
+			d.take(s, record{kind: typeSlot, payload: fmt.Appendf(nil, `{"slot": 1, "attr": "a%d_%d", "source": %q}`, i, j, python)})
+		}
+	}
+	if d.searched > 140<<20 {
+		t.Errorf("%d MB were searched", d.searched>>20)
+	}
+}
+
+// A process that lives on and writes without end keeps nobody waiting when the target
+// has ended; what ended processes have left is taken.
+func TestEndless(t *testing.T) {
+	dir := t.TempDir()
+	var c collector
+	d := newReader(&c)
+	d.ending, d.until = true, time.Now().Add(-time.Second)
+	for i, pid := range []int{os.Getpid(), 1 << 29} { // one that lives, one that cannot
+		m := newImage(8192)
+		m.u32(atPid, uint32(pid))
+		m.put(typePass, []byte("{}"))
+		name := fmt.Sprintf("%d.%d.ring", pid, i)
+		m.save(t, filepath.Join(dir, name))
+		r, err := openImage(t, filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.rings[name] = &source{ring: r, pid: int32(pid)}
+	}
+	d.look(time.Now())
+	if _, there := d.rings[fmt.Sprintf("%d.0.ring", os.Getpid())]; len(c.rows) != 1 || !there {
+		t.Errorf("%d rows, rings %v: %v", len(c.rows), d.rings, c.rows)
+	}
+}
+
+// Nor does a folder full of what is no ring.
+func TestHostileSpool(t *testing.T) {
+	spool := t.TempDir()
+	for i := range 2 * maxIgnored {
+		if err := os.WriteFile(filepath.Join(spool, fmt.Sprintf("%d.1.ring", i)), bytes.Repeat([]byte("x"), 256), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var c collector
+	d := newReader(&c)
+	var err error
+	if d.dir, err = unix.Open(spool, unix.O_RDONLY|unix.O_DIRECTORY, 0); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(d.dir)
+	for range 3 {
+		d.listed = time.Time{}
+		d.list(time.Now())
+	}
+	if len(c.rows) != maxIgnored {
+		t.Errorf("%d rows", len(c.rows))
 	}
 }

@@ -3,6 +3,8 @@ package hook
 import (
 	"os"
 	"path/filepath"
+	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -141,4 +143,27 @@ func TestNoNotices(t *testing.T) {
 		t.Errorf("%d rings, pause %v", len(d.rings), d.pause)
 	}
 	_ = unix.Close(d.dir)
+}
+
+// Rings of processes that do nothing are looked at twice a second, all of them in
+// one wake-up.
+func TestIdleRings(t *testing.T) {
+	l, _, spool := spooled(t)
+	for i := range 16 {
+		m := newImage(minCapacity)
+		m.u64(atBell, minCapacity/4)
+		m.save(t, filepath.Join(spool, strconv.Itoa(i+1)+".1.ring"))
+	}
+	const span = 3 * time.Second
+	var looks atomic.Int64
+	l.Chores = func(time.Time) time.Time { looks.Add(1); return time.Time{} }
+	go func() {
+		time.Sleep(span)
+		looked := int(looks.Load())
+		if most := int(span/maxPause) + 2; looked > most {
+			t.Errorf("%d looks in %v, at most %d have a reason", looked, span, most)
+		}
+		l.Ended()
+	}()
+	l.Run(func(name string, err error) { t.Errorf("%s: %v", name, err) })
 }

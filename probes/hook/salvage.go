@@ -3,7 +3,6 @@ package hook
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -40,12 +39,10 @@ func Salvage(r *probe.Recording, known Known) (found Salvaged, err error) {
 	for _, p := range known.Processes {
 		r.Procs.Restore(p.Proc, p.Pid, p.StartTicks)
 	}
-	entries, err := os.ReadDir(r.Spool)
-	if err != nil {
-		return found, err
-	}
-	for _, e := range entries {
-		switch name := e.Name(); {
+	names := filesIn(dir)
+	slices.Sort(names)
+	for _, name := range names {
+		switch {
 		case strings.HasSuffix(name, ".none"):
 			d.withoutRing(name)
 		case strings.HasSuffix(name, ".ring"):

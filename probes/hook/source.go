@@ -17,6 +17,8 @@ const (
 	// counts at least. The hook asks for 150 attributes of a pass at most.
 	maxSearched = 32 << 20
 	minSearch   = 16 << 10
+
+	maxSearchedByAll = 128 << 20 // for all processes of a recording
 )
 
 // assignment asks where in source (lines first to last; 0: no bound) the name

@@ -73,7 +73,13 @@ func (d *reader) takeAttribute(s *source, f facts, h traces.Head) {
 // several, or a process has asked for more than ever has a reason to.
 func (d *reader) assigned(s *source, f facts) (file string, line int32) {
 	a := assignment{source: f.text("source"), attr: f.text("attr"), first: int(f.number("first", 0)), last: int(f.number("last", 0))}
-	if n := d.sources.line(a, &s.searched); n > 0 {
+	if d.searched >= maxSearchedByAll {
+		s.searched = maxSearched
+	}
+	before := s.searched
+	n := d.sources.line(a, &s.searched)
+	d.searched += s.searched - before
+	if n > 0 {
 		return a.source, int32(n)
 	}
 	return "", 0

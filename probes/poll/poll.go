@@ -58,7 +58,7 @@ func newWatcher(r *probe.Recording) *watcher {
 
 // turn looks at what is due.
 func (w *watcher) turn(t probe.Turn) (next time.Time, err error) {
-	now := t.Now
+	now := t.Until
 	switch {
 	case t.Ending:
 		if !w.ending {
@@ -78,7 +78,7 @@ func (w *watcher) turn(t probe.Turn) (next time.Time, err error) {
 		}
 		// What is new is found by its parent only while both are there: so long
 		// at most, or so long that a round is a thirtieth of the time.
-		if latest := now.Add(max(longest, 30*time.Since(now))); latest.Before(w.next) {
+		if latest := now.Add(max(longest, 30*time.Since(t.Now))); latest.Before(w.next) {
 			w.next = latest
 		}
 	}

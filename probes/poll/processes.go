@@ -12,12 +12,18 @@ import (
 // about it.
 const remember = 30 * time.Second
 
+// mostTried is how many numbers are tried one by one before all processes are
+// listed.
+const mostTried = 100
+
 type watcher struct {
 	*probe.Recording
 	procs     map[int32]*process
 	strangers map[int32]uint64 // pid and start of processes that are not of the run
 	began     time.Time
 	next      time.Time // of round
+	lastPid   int32     // that the kernel had given at the last scan; 0: it was never asked
+	nextList  time.Time // of all processes
 	ending    bool      // the target has ended
 	oldest    uint64    // start of the target: nothing older is of the run
 	self      string    // the recorder's program, which the target is until it calls exec
@@ -75,7 +81,7 @@ func (w *watcher) scan(now time.Time) {
 			w.adopt(known.Pid)
 		}
 	}
-	fresh := w.unknown()
+	fresh := w.unknown(now)
 	for more := true; more; { // a child can be listed before its parent
 		more = false
 		for pid, st := range fresh {
@@ -97,20 +103,40 @@ func (w *watcher) isOurs(pid int32, st procfs.Stat) bool {
 	return parent != nil && parent.start <= st.StartTicks || st.StartTicks >= w.oldest && w.carriesHook(pid)
 }
 
-// unknown gives the processes that were not there at the last scan.
-func (w *watcher) unknown() map[int32]procfs.Stat {
+// unknown gives the processes that were not there at the last scan. Listing them
+// all takes a millisecond: where few numbers were given since, these are tried.
+func (w *watcher) unknown(now time.Time) map[int32]procfs.Stat {
+	last, ok := procfs.LastPid()
+	before := w.lastPid
+	w.lastPid = last
+	if few := last - before; !ok || before == 0 || few < 0 || few > mostTried || !now.Before(w.nextList) {
+		w.nextList = now.Add(longest)
+		return w.listed()
+	}
+	return w.given(before, last)
+}
+
+// given is unknown, by the numbers that were given after one and up to another.
+func (w *watcher) given(before, last int32) map[int32]procfs.Stat {
+	fresh := map[int32]procfs.Stat{}
+	for pid := before + 1; pid <= last; pid++ {
+		delete(w.strangers, pid) // which had this number before
+		w.meet(pid, fresh)
+		if _, there := fresh[pid]; there && !procfs.IsProcess(pid) {
+			delete(fresh, pid)
+		}
+	}
+	return fresh
+}
+
+// listed is unknown, by all that there are.
+func (w *watcher) listed() map[int32]procfs.Stat {
 	fresh := map[int32]procfs.Stat{}
 	here := map[int32]bool{}
 	for _, pid := range procfs.Pids() {
 		here[pid] = true
-		if p := w.procs[pid]; p != nil && p.gone.IsZero() {
-			continue
-		}
-		if _, ok := w.strangers[pid]; ok {
-			continue
-		}
-		if st, err := procfs.ReadStat(pid); err == nil && !st.Gone() {
-			fresh[pid] = st
+		if _, ok := w.strangers[pid]; !ok {
+			w.meet(pid, fresh)
 		}
 	}
 	for pid := range w.strangers {
@@ -119,6 +145,16 @@ func (w *watcher) unknown() map[int32]procfs.Stat {
 		}
 	}
 	return fresh
+}
+
+// meet adds a process to those that are fresh, unless it is known or has ended.
+func (w *watcher) meet(pid int32, fresh map[int32]procfs.Stat) {
+	if p := w.procs[pid]; p != nil && p.gone.IsZero() {
+		return
+	}
+	if st, err := procfs.ReadStat(pid); err == nil && !st.Gone() {
+		fresh[pid] = st
+	}
 }
 
 // carriesHook reports whether the environment that pid was started with has our

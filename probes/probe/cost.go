@@ -56,11 +56,11 @@ func (c *programCost) measure(now time.Time) (next time.Time) {
 // bpfStatsRunTime is BPF_STATS_RUN_TIME of include/uapi/linux/bpf.h.
 const bpfStatsRunTime = 0
 
-// overhead is what a probe has cost so far: the CPU time of its own thread, and that
+// overhead is what a probe has cost so far: the recorder's CPU time for it, and that
 // of its programs for so many runs. The kernel's own count has those for all
 // processes of the machine in it.
-func (p *Programs) overhead(name string, cpu time.Duration, runs uint64) traces.Overhead {
-	row := traces.Overhead{Head: traces.Head{TsNS: Now()}, Probe: name, CPUNS: int64(cpu)}
+func (p *Programs) overhead(name string, t Turn, runs uint64) traces.Overhead {
+	row := traces.Overhead{Head: traces.Head{TsNS: Now()}, Probe: name, CPUNS: int64(t.Began + t.Spent), StartNS: int64(t.Began)}
 	var taken time.Duration
 	var measured uint64
 	for _, program := range p.Programs {

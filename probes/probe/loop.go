@@ -13,10 +13,13 @@ const (
 	// 0.1 ms, for the most part in the kernel and in Go's scheduler.
 	together = 25 * time.Millisecond
 
-	// Descendants may live on after the target, as daemons do; they get this
-	// long to end, and are asked so often.
-	grace    = time.Second
+	// Grace is what descendants get, which may live on after the target as daemons do,
+	// to end in; they are asked so often.
+	Grace    = time.Second
 	endLooks = 5 * time.Millisecond
+
+	// Looks that are so far apart come at multiples of it, hence in one wake-up.
+	beat = time.Second / 2
 
 	farAway = time.Hour // of a watch that waits for its bells alone
 )
@@ -38,9 +41,11 @@ type Watch struct {
 // Turn is one call of a watch.
 type Turn struct {
 	Now    time.Time
+	Until  time.Time     // what is due by then is due now: a look can come earlier than was asked for, with others
 	Ending bool          // the target has ended
 	Rung   bool          // a bell has rung, maybe one of this probe
-	Spent  time.Duration // CPU time of the calls of this watch so far
+	Began  time.Duration // CPU time of starting the probe
+	Spent  time.Duration // and of the calls of its watch so far
 }
 
 // Loop lets the watches of a recording look, one after another, as they wish to
@@ -51,7 +56,9 @@ type Loop struct {
 	// Chores comes after the watches, each time that any has looked: what they have
 	// taken can be written at once. next as Watch.Look's.
 	Chores  func(now time.Time) (next time.Time)
+	Wakes   uint64 // how often it has slept and woken up; read by Chores, or when Run has ended
 	entries []*entry
+	began   time.Time
 	ended   int // eventfd: the target has
 	done    chan struct{}
 }
@@ -60,9 +67,11 @@ type Loop struct {
 type entry struct {
 	name   string
 	watch  Watch
-	next   time.Time
+	wish   time.Time // when it wants to look
+	next   time.Time // when it does
 	rung   bool
 	failed bool
+	began  time.Duration
 	spent  time.Duration
 }
 
@@ -72,7 +81,7 @@ func NewLoop() (*Loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Loop{Bells: bells, done: make(chan struct{})}
+	l := &Loop{Bells: bells, began: time.Now(), done: make(chan struct{})}
 	if l.ended, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 		bells.close()
 		return nil, fmt.Errorf("eventfd: %w", err)
@@ -86,12 +95,15 @@ func NewLoop() (*Loop, error) {
 
 // Add starts a probe with this name: bells that start hangs up are its own.
 func (l *Loop) Add(name string, start func() (Watch, error)) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before := ThreadCPU()
 	l.Bells.owner = len(l.entries)
 	watch, err := start()
 	if err != nil {
 		return err
 	}
-	l.entries = append(l.entries, &entry{name: name, watch: watch})
+	l.entries = append(l.entries, &entry{name: name, watch: watch, began: ThreadCPU() - before})
 	return nil
 }
 
@@ -117,11 +129,12 @@ func (l *Loop) looks(failed func(string, error)) {
 		now, ending := time.Now(), !ended.IsZero()
 		next := l.look(now, ending, failed)
 		if ending {
-			if l.calm() || now.Sub(ended) > grace {
+			if l.calm() || now.Sub(ended) > Grace {
 				return
 			}
 			next = now.Add(endLooks)
 		}
+		l.Wakes++
 		l.Bells.wait(next, func(owner int) {
 			if owner < 0 {
 				ended = time.Now()
@@ -141,13 +154,17 @@ func (l *Loop) look(now time.Time, ending bool, failed func(string, error)) (nex
 		}
 		if ending || e.rung || !e.next.After(now.Add(together)) {
 			l.Bells.owner = i
-			rung := e.rung
+			rung, until := e.rung, now
+			if !rung && e.wish.After(now) {
+				until = e.wish
+			}
 			e.rung = false
 			e.call(failed, func(t Turn) (err error) {
-				t.Rung = rung
-				if e.next, err = e.watch.Look(t); e.next.IsZero() {
-					e.next = now.Add(farAway)
+				t.Rung, t.Until = rung, until
+				if e.wish, err = e.watch.Look(t); e.wish.IsZero() {
+					e.wish = now.Add(farAway)
 				}
+				e.next = l.inStep(now, e.wish)
 				return err
 			}, now, ending)
 			l.spread()
@@ -167,6 +184,15 @@ func (l *Loop) look(now time.Time, ending bool, failed func(string, error)) (nex
 	return next
 }
 
+// inStep is a time for the next look at which others look as well: the wish, or
+// somewhat earlier.
+func (l *Loop) inStep(now, wish time.Time) time.Time {
+	if wish.Sub(now) < beat {
+		return wish
+	}
+	return wish.Add(-wish.Sub(l.began) % beat)
+}
+
 // spread takes the news of one watch to the others.
 func (l *Loop) spread() {
 	if !l.Bells.all {
@@ -181,7 +207,7 @@ func (l *Loop) spread() {
 // call calls a watch and counts what that costs.
 func (e *entry) call(failed func(string, error), f func(Turn) error, now time.Time, ending bool) {
 	before := ThreadCPU()
-	err := f(Turn{Now: now, Ending: ending, Spent: e.spent})
+	err := f(Turn{Now: now, Until: now, Ending: ending, Began: e.began, Spent: e.spent})
 	e.spent += ThreadCPU() - before
 	if err != nil {
 		e.failed = true

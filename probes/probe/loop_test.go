@@ -65,7 +65,7 @@ func TestLoopFails(t *testing.T) {
 	if got := strings.Join(calls, ", "); got != "closed, end" {
 		t.Errorf("calls: %s", got)
 	}
-	if waited := time.Since(began); waited >= grace {
+	if waited := time.Since(began); waited >= Grace {
 		t.Errorf("it was waited for as if it could become calm: %v", waited)
 	}
 }
@@ -199,6 +199,20 @@ func TestLoopTogether(t *testing.T) {
 	run(t, l, func() { time.Sleep(300 * time.Millisecond) })
 	if len(passes) != 2 {
 		t.Errorf("%d wake-ups, want the first one and one for both", len(passes))
+	}
+}
+
+// Watches that look at any distance end up in step.
+func TestLoopInStep(t *testing.T) {
+	l := &Loop{began: time.Now()}
+	for _, tc := range []struct{ at, pause, want time.Duration }{
+		{0, 20 * time.Millisecond, 20 * time.Millisecond}, {123 * time.Millisecond, 499 * time.Millisecond, 622 * time.Millisecond},
+		{1, beat, beat}, {123 * time.Millisecond, beat, beat}, {3*beat + time.Millisecond, 2 * beat, 5 * beat}, {1, time.Hour, time.Hour},
+	} {
+		now := l.began.Add(tc.at)
+		if got := l.inStep(now, now.Add(tc.pause)).Sub(l.began); got != tc.want {
+			t.Errorf("at %v in %v: at %v, want %v", tc.at, tc.pause, got, tc.want)
+		}
 	}
 }
 

@@ -42,7 +42,7 @@ func (r *reader) look(t Turn) (next time.Time, err error) {
 		}
 	}
 	if r.handler.Look != nil {
-		due, err := r.handler.Look(t.Now)
+		due, err := r.handler.Look(t.Until)
 		if err != nil {
 			return next, err
 		}
@@ -57,12 +57,12 @@ func (r *reader) look(t Turn) (next time.Time, err error) {
 	}
 	if t.Now.Sub(r.costed) >= costEvery {
 		if !r.costed.IsZero() {
-			r.tellCost(t.Spent)
+			r.tellCost(t)
 		}
 		r.costed = t.Now
 	}
 	if r.Follows {
-		next = sooner(next, r.programs.cost.measure(t.Now))
+		next = sooner(next, r.programs.cost.measure(t.Until))
 	}
 	return next, nil
 }
@@ -82,7 +82,7 @@ func (r *reader) end(t Turn) error {
 		err = r.handler.End()
 	}
 	r.tellLost()
-	r.tellCost(t.Spent)
+	r.tellCost(t)
 	return err
 }
 
@@ -116,10 +116,10 @@ func (r *reader) tellLost() {
 	r.programs.Lost(r.Table, "events of the "+r.Probe+" probe could not be decoded", r.bad)
 }
 
-func (r *reader) tellCost(spent time.Duration) {
+func (r *reader) tellCost(t Turn) {
 	runs := r.taken
 	if r.handler.Runs != nil {
 		runs = r.handler.Runs()
 	}
-	r.programs.rows.Append(r.programs.overhead(r.Probe, spent, runs))
+	r.programs.rows.Append(r.programs.overhead(r.Probe, t, runs))
 }

@@ -148,7 +148,6 @@ func dataSegments() (all [][]uintptr) {
 // restoreSignals gives each signal of this process, which is about to become
 // another program, what it had when the recorder was started.
 func restoreSignals(ignored signalSet) {
-	const ofGo = syscall.Signal(33) // by which the runtime stops its threads; no program is told anything with it
 	for n := syscall.Signal(1); n <= lastSignal; n++ {
 		switch {
 		case n == ofGo || n == syscall.SIGKILL || n == syscall.SIGSTOP:

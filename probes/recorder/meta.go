@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/dptrace/dptrace/probes/probe"
-	"github.com/dptrace/dptrace/probes/procfs"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -59,12 +58,13 @@ func (r *recording) writeBegin() {
 
 func (r *recording) writeEnd(how Ending) {
 	r.meta("exit_code", strconv.Itoa(how.Code()))
-	r.meta("target_cpu_ns", strconv.FormatInt(how.cpuNS, 10))
+	r.costs.ended(how)
+	r.meta("target_cpu_ns", strconv.FormatInt(max(how.cpuNS-int64(r.costs.helper), 0), 10))
 	if r.left > 0 {
 		r.meta("left_running", strconv.Itoa(r.left))
 	}
 	r.out.Append(clockRow())
-	r.out.Append(ownCost())
+	r.out.Append(r.costs.row(r.loop.Wakes))
 }
 
 // keeper writes what is due by the clock: rows that have waited, clock rows, our
@@ -77,7 +77,7 @@ func (r *recording) keeper() func(now time.Time) (next time.Time) {
 			clocked = now
 		}
 		if now.Sub(costed) >= costEvery {
-			r.out.Append(ownCost())
+			r.out.Append(r.costs.row(r.loop.Wakes))
 			costed = now
 		}
 		if now.Sub(flushed) >= flushEvery {
@@ -121,17 +121,4 @@ func clockRow() traces.Clock {
 		}
 	}
 	return c
-}
-
-// ownCost is what the recorder has used so far.
-func ownCost() traces.Overhead {
-	o := traces.Overhead{Head: now()}
-	var u unix.Rusage
-	if unix.Getrusage(unix.RUSAGE_SELF, &u) == nil {
-		o.CPUNS = u.Utime.Nano() + u.Stime.Nano()
-	}
-	if st, err := procfs.ReadStat(int32(os.Getpid())); err == nil {
-		o.Rss = st.RSSPages * int64(os.Getpagesize())
-	}
-	return o
 }

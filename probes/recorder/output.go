@@ -73,6 +73,32 @@ func create(o Options) (*output, error) {
 // Who may write to a folder above it can put links into our way, at any time: all is
 // found from descriptors that are held, below which no link leads out.
 func (out *output) open() error {
+	if err := out.openAbove(); err != nil {
+		return err
+	}
+	there, err := out.in.Lstat(out.name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		out.made = true
+		err = out.in.MkdirAll(out.name, 0o700)
+	case err == nil && !there.IsDir(): // a FIFO would keep us waiting
+		err = fmt.Errorf("%s is no folder; choose another name with -o", out.dir)
+	}
+	if err == nil {
+		out.root, err = out.in.OpenRoot(out.name)
+	}
+	if err != nil {
+		return err
+	}
+	if err := out.isOurs(); err != nil {
+		out.made = false // by somebody else, then
+		return err
+	}
+	return nil
+}
+
+// openAbove opens the lowest folder that is there above that of the trace.
+func (out *output) openAbove() error {
 	path, err := filepath.Abs(out.dir)
 	if err != nil {
 		return err
@@ -95,38 +121,25 @@ func (out *output) open() error {
 	if out.name, err = filepath.Rel(above, path); err != nil {
 		return err
 	}
-	if out.in, err = os.OpenRoot(above); err != nil {
-		return err
-	}
-	there, err := out.in.Lstat(out.name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		out.made = true
-		err = out.in.MkdirAll(out.name, 0o700)
-	case err == nil && !there.IsDir(): // a FIFO would keep us waiting
-		err = fmt.Errorf("%s is no folder; choose another name with -o", out.dir)
-	}
-	if err == nil {
-		out.root, err = out.in.OpenRoot(out.name)
-	}
-	if err != nil {
-		return err
-	}
+	out.in, err = os.OpenRoot(above)
+	return err
+}
+
+// isOurs reports why the folder that was opened is not the one that was meant, or not
+// ours.
+func (out *output) isOurs() error {
 	info, err := out.root.Stat(".")
 	if err != nil {
 		return err
 	}
 	named, err := out.in.Lstat(out.name)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if !os.SameFile(info, named) {
-		out.made = false
+	case !os.SameFile(info, named):
 		return fmt.Errorf("%s was replaced as it was made", out.dir)
-	}
-	if uid := owner(info); uid != os.Geteuid() {
-		out.made = false
-		return fmt.Errorf("%s belongs to %s; choose another name with -o", out.dir, userName(uid))
+	case owner(info) != os.Geteuid():
+		return fmt.Errorf("%s belongs to %s; choose another name with -o", out.dir, userName(owner(info)))
 	}
 	return nil
 }

@@ -146,8 +146,9 @@ type recording struct {
 	procs   *probe.Procs
 	loop    *probe.Loop // of the probes; nil: it does not run
 	left    int         // processes that were still running at the end
-	tier    probe.Tier  // the highest of which a probe runs
-	refused string      // why not a higher one, in one line; "" nothing was refused
+	costs   costs
+	tier    probe.Tier // the highest of which a probe runs
+	refused string     // why not a higher one, in one line; "" nothing was refused
 }
 
 // begin starts the probes; the target waits meanwhile. An error is a *Failure:
@@ -172,6 +173,7 @@ func (r *recording) begin() error {
 	shared.KernelTypes = nil
 	r.writeBegin()
 	loop.Chores = r.keeper()
+	r.costs.started(r.target.pid)
 	go loop.Run(func(probe string, err error) {
 		r.out.Append(traces.Lost{Head: now(), Source: probe, Count: 1, Reason: err.Error()})
 	})

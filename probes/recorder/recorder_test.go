@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // The test binary is also the program that record starts itself as, and
@@ -31,6 +32,11 @@ func TestMain(m *testing.M) {
 				code, _ = AsFailure(err)
 			}
 			os.Exit(code)
+		case "closing": // for ever
+			listen().whileClosing()
+			time.Sleep(2 * sameEvent)
+			fmt.Println("closing")
+			time.Sleep(time.Hour)
 		default:
 			roles(os.Args[1:])
 		}

@@ -84,7 +84,8 @@ func salvagePart(run *traces.Run, p *traces.Part, spool string) (s Salvaged, err
 		return s, err
 	}
 	secrets := secretsOf(metaRows(run, p))
-	r := &probe.Recording{Rows: &output{Writer: w, secrets: secrets}, Procs: probe.NewProcs(), Spool: spool, RingBytes: hook.RingBytes, Secrets: secrets}
+	r := &probe.Recording{Rows: &output{Writer: w, secrets: secrets}, Procs: probe.NewProcs(), Spool: spool,
+		RingBytes: hook.RingBytes, Secrets: secrets}
 	if len(known.Processes) > 0 {
 		r.Target = known.Processes[0].Pid // number 1
 	}

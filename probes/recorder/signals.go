@@ -20,8 +20,15 @@ import (
 var keptSignals = []syscall.Signal{
 	syscall.SIGKILL, syscall.SIGSTOP, syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGCONT,
 	syscall.SIGCHLD, syscall.SIGPIPE, syscall.SIGXFSZ,
-	syscall.SIGURG, syscall.SIGPROF, 32, 33, 34,
+	syscall.SIGURG, syscall.SIGPROF, ofGo, ofThreads[0], ofThreads[1],
 }
+
+// ofGo is what the runtime stops its threads with; no program is told anything with it.
+const ofGo = syscall.Signal(33)
+
+// ofThreads are signals of C's threads that Go gives to nobody. The second is
+// SIGRTMIN of glibc: the one signal of those that programs use that is not passed on.
+var ofThreads = [...]syscall.Signal{32, 34}
 
 // forwarded are all others: somebody sends them to a program to tell it something,
 // or to end it. They are sent to us, because our pid is what is known outside.
@@ -54,6 +61,9 @@ func listen() *listener {
 		} else {
 			signal.Notify(l.c, n)
 		}
+	}
+	for _, n := range ofThreads { // they end nothing that is recorded
+		setAction(n, sigIgnore)
 	}
 	// Our stderr may be a pipe that nobody reads any more: writing to it must
 	// be an error and not the end of the recorder.

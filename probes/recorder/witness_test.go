@@ -58,3 +58,20 @@ func TestWitnessOfABusyMachine(t *testing.T) {
 		}
 	}
 }
+
+// TestWitnessOfSeveral: signals that come together reach us in another order than the
+// witness; each was sent to all.
+func TestWitnessOfSeveral(t *testing.T) {
+	w := called(t)
+	for _, n := range []syscall.Signal{syscall.SIGPWR, syscall.SIGUSR1, 40} {
+		w.send(t, n)
+	}
+	for _, n := range []syscall.Signal{40, syscall.SIGPWR, syscall.SIGUSR1} {
+		if !w.saw(n) {
+			t.Errorf("%v was sent to all, and is said not to be", n)
+		}
+	}
+	if w.saw(syscall.SIGPWR) {
+		t.Error("a signal that was sent once is said to be sent twice")
+	}
+}

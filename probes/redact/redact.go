@@ -206,11 +206,11 @@ func opened(word string) byte {
 var shaped = []*regexp.Regexp{
 	regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^/\s:@'"]*:([^/\s@'"]+)@`), // user:password of a URL
 	regexp.MustCompile(`\b((?:gh[oprsu]_|github_pat_|glpat-|hf_|api_org_|npm_|pypi-|dckr_pat_|xox[abeoprs]-|sk-)[A-Za-z0-9_-]{16,})`),
-	regexp.MustCompile(`\b((?:AKIA|ASIA)[A-Z0-9]{16})\b`),                                                                        // AWS
-	regexp.MustCompile(`\b(AIza[A-Za-z0-9_-]{30,})`),                                                                             // Google
-	regexp.MustCompile(`\b(eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+)`),                                         // JSON web tokens
-	regexp.MustCompile(`(?i)\b(?:bearer|basic)\s+([A-Za-z0-9+/=._~-]{16,})`),                                                     // HTTP
-	regexp.MustCompile(`[?&](?:sig|signature|X-Amz-Signature|X-Goog-Signature|access_token|token|key)=([A-Za-z0-9%+/=_-]{16,})`), // signed URLs
+	regexp.MustCompile(`\b((?:AKIA|ASIA)[A-Z0-9]{16})\b`),                                                            // AWS
+	regexp.MustCompile(`\b(AIza[A-Za-z0-9_-]{30,})`),                                                                 // Google
+	regexp.MustCompile(`\b(eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+)`),                             // JSON web tokens
+	regexp.MustCompile(`(?i)\b(?:bearer|basic)\s+([A-Za-z0-9+/=._~-]{16,})`),                                         // HTTP
+	regexp.MustCompile(`[?&](?:sig|(?:X-Amz-|X-Goog-)?[Ss]ignature|(?:access_)?token|key)=([A-Za-z0-9%+/=_-]{16,})`), // signed URLs
 }
 
 func shapes(text string) string {

@@ -5,6 +5,7 @@ import sys
 from . import twin
 from .load import native
 
+_members = type.__dict__["__dict__"].__get__
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # this package
 
 # theirs(e) of the guard, which sets it: whether an exception of a callback must reach the program.
@@ -19,11 +20,12 @@ def around(original, before=None, after=None, failed=None):
 
 def wrap(owner, name, before=None, after=None, failed=None, traced=False):
     """Replaces owner.name by a wrapper of it, once. traced: compilers of torch may trace it, which know functions of Python only."""
-    original = owner.__dict__.get(name)
+    is_class = issubclass(type(owner), type)  # one of the program's may have a metaclass
+    original = (_members(owner) if is_class else owner.__dict__).get(name)
     if original is None or original_of(original) is not None:
         return
     make = twin if traced else native
-    setattr(owner, name, make.Around(original, before, after, failed, guard["theirs"]))
+    (type.__setattr__ if is_class else setattr)(owner, name, make.Around(original, before, after, failed, guard["theirs"]))
 
 
 def original_of(f):

@@ -98,7 +98,15 @@ class Machine:
                 self.variables[code.co_varnames[at]] = Value((("items", _union(rest)),), True)
                 at += 1
 
+    def forget(self):
+        """Machines, and the functions that they make, know one another."""
+        for box in self.boxes.values():
+            box.value = NOTHING
+        self.reads = self.outer = self.scope = self.caller = None
+        self.stack, self.variables, self.results, self.cells, self.boxes = [], {}, [], {}, {}
+
     def run(self):
+        self.reads.machines.append(self)
         self.instructions = instructions = list(dis.get_instructions(self.code))
         self.reads.machine = self
         result = self.result(instructions)

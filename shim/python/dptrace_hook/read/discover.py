@@ -235,7 +235,7 @@ class Walk:
             self.add(v, "%s.%s" % (path, n), role, f, n, f.__dict__, n)
         if not objects.library(f.__module__):
             self.package(f.__module__)
-            self.code_names(f.__code__, f.__globals__)
+            self.code_names(f.__code__, objects.plain(f.__globals__))
 
     def code_names(self, code, namespace):
         """The globals that the code names, one module deep: RNG, aug.RNG, flip, Config."""
@@ -295,9 +295,9 @@ class Walk:
             for n, v in items:
                 self.add(v, "%s<local %s>" % (path, n), role, frame, n)
             self.keep.append(items)  # ids in `seen` must stay taken until the walk is over
-            if not objects.library(frame.f_globals.get("__name__")):
-                self.package(frame.f_globals.get("__name__"))
-                self.code_names(frame.f_code, frame.f_globals)
+            if not objects.library(objects.plain(frame.f_globals).get("__name__")):
+                self.package(objects.plain(frame.f_globals).get("__name__"))
+                self.code_names(frame.f_code, objects.plain(frame.f_globals))
         if generator.gi_yieldfrom is not None:
             self.add(generator.gi_yieldfrom, path + "<yield from>", role, None)
 

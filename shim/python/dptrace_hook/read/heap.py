@@ -33,7 +33,7 @@ _hidden = {}  # id -> (Found, references to it that are ours)
 
 def hidden():
     """The Found of all generators that no walk has found, as of the last search."""
-    return [found for found, _ in list(_hidden.values())]
+    return [found.again() for found, _ in list(_hidden.values())]
 
 
 def after_fork():
@@ -216,7 +216,7 @@ class Search:
         new = [self.graph.nodes[id(obj)] for obj in self.found.values() if id(obj) not in _hidden]
         self.found = {}
         self.graph.climb(new, deadline)
-        taken = {found.path for found in hidden()}
+        taken = {found.path for found, _ in list(_hidden.values())}
         for node in new:
             before = sys.getrefcount(node.obj)
             found = holders.found(self.graph, node)
@@ -224,6 +224,7 @@ class Search:
                 found.path = objects.unlike(found.path, taken)
                 _hidden[id(node.obj)] = (found, sys.getrefcount(node.obj) - before)
                 self.fresh += 1
+        self.graph.forget()
 
 
 def holding(some, targets):

@@ -11,6 +11,7 @@ import types
 from itertools import islice
 
 from . import contents, objects, reads, rng, sample, short_digests
+from .quiet import Quiet
 
 MAX_OBJECTS = 600
 MAX_PLACES = 128
@@ -43,7 +44,7 @@ class Walk:
 
     def run(self, roots):
         for path, obj in roots:
-            self.tell(path, None, self, path, obj)
+            self.tell(path, None, None, path, obj)
             self.add(obj, path)
         for at, (obj, path) in enumerate(self.queue):  # it grows as we go
             if at >= MAX_OBJECTS:
@@ -174,7 +175,7 @@ class Walk:
             self.tell(path + at, None, f, at, value)
             self.add(value, path + at)
         if not objects.library(f.__module__):
-            self.globals_(f.__code__, f.__globals__)
+            self.globals_(f.__code__, objects.plain(f.__globals__))
 
     def globals_(self, code, namespace):
         """The globals that the code names, one module deep: EPOCH, settings.EPOCH, CONFIG, Config."""
@@ -257,7 +258,7 @@ def _numbers(value, cls):
     if cls is sample.tensor:
         if value.layout is not torch.strided or value.device.type != "cpu" or value.dtype not in sample._plain:
             return ""
-        with torch._C.DisableTorchFunction():
+        with Quiet():
             held = value.detach().tolist()
     elif value.dtype.kind not in "biuf":
         return ""
@@ -295,7 +296,7 @@ def shared(value, cls):
     torch = sys.modules["torch"]
     module = objects.module(cls)
     if issubclass(cls, torch.Tensor):
-        with torch._C.DisableTorchFunction():
+        with Quiet():
             return cls is torch.Tensor and value.device.type == "cpu" and value.layout is torch.strided and value.is_shared()
     if module.startswith("multiprocessing.") or module.startswith("torch.multiprocessing."):
         return objects.called(cls) not in _IDLE
@@ -320,7 +321,7 @@ def seen(value):
         return bytes(memoryview(value).cast("B")[:256]).hex()
     sample.bind()
     if cls is torch.Tensor or sample.ndarray is not None and cls is sample.ndarray and value.nbytes <= 4096:
-        with torch._C.DisableTorchFunction():
+        with Quiet():
             kind, digest = sample.read(value, 0)[:2]
         return digest.hex() if kind else ""
     return ""

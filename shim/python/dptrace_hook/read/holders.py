@@ -10,6 +10,7 @@ import functools
 import gc
 import sys
 import types
+import weakref
 from _thread import _local
 from collections import deque
 from itertools import islice
@@ -51,6 +52,12 @@ class Graph:
             node.dead = node.name is None and self.foreign(obj, type(obj))
         return node
 
+    def forget(self):
+        """Lets go of all: nodes hold one another, and what the program lets go of would wait for the garbage collector."""
+        for node in self.nodes.values():
+            node.obj, node.up = None, []
+        self.nodes.clear()
+
     def link(self, held, holder):
         """The node of the holder."""
         node, above = self.nodes[id(held)], self.node(holder)
@@ -70,7 +77,7 @@ class Graph:
         if cls is contextvars.ContextVar:
             return "ContextVar %r" % obj.name
         if cls is types.GeneratorType:
-            module = None if obj.gi_frame is None else obj.gi_frame.f_globals.get("__name__")
+            module = None if obj.gi_frame is None else objects.plain(obj.gi_frame.f_globals).get("__name__")
             return _own(module, "%s.%s()" % (objects.main(module), obj.__qualname__))
         if issubclass(cls, insides.Cached):
             f = insides.function_of(obj)
@@ -149,13 +156,20 @@ def _loaders():
 
 
 class Held(discover.Found):
-    """A generator that is looked for again from what has a name, as a worker begins: what is between may be another then."""
+    """A generator that is looked for again from what has a name, as a pass or a worker begins: what is between may be another then,
+    and is not kept alive."""
     __slots__ = ("root", "steps")
 
     def again(self):
-        """Looks at what code would find there now."""
-        obj = self.root
-        for kind, key in self.steps or ():
+        """A Found of what code would find there now."""
+        today = discover.Found(self.path, self.obj, self.kind, self.role, self.owner, self.attr, self.holder, self.key,
+                             (self.source, self.first, self.last))
+        if self.steps:
+            self.look(today, self.root() if type(self.root) is weakref.ref else self.root)
+        return today
+
+    def look(self, today, obj):
+        for kind, key in self.steps if obj is not None else ():
             if kind == "attributes":
                 obj = objects.attributes_of(obj, type(obj))
                 continue
@@ -170,8 +184,8 @@ class Held(discover.Found):
             if found is None:
                 return
             obj = found
-        if self.steps and rng.kind_of(type(obj)) is not None and obj is not self.obj:
-            self.holder, self.key = holder, key
+        if obj is self.obj or rng.kind_of(type(obj)) is not None:
+            today.holder, today.key = holder, key
 
 
 def _steps(way):
@@ -216,8 +230,27 @@ def found(graph, node):
                           discover.source(owner))
     if made.current() is not obj:
         made.holder = made.key = None
-    made.root, made.steps = way[0].obj, _steps([n.obj for n in way])
+    made.steps = _steps([n.obj for n in way])
+    made.root = _root(way[0].obj) if made.steps else None
+    if not _lasting([n.obj for n in way], graph):
+        made.holder = made.key = None
     return made
+
+
+def _root(obj):
+    """A weak reference to it; itself where there is none: of a module's dictionary."""
+    try:
+        return weakref.ref(obj)
+    except TypeError:
+        return obj
+
+
+def _lasting(way, graph):
+    """Whether the dictionary that holds the generator is a module's, or a class's that is a module's: to keep it keeps nothing."""
+    root = way[0]
+    if len(way) == 2:
+        return id(root) in graph.modules
+    return len(way) == 3 and issubclass(type(root), type) and "<locals>" not in objects.qualname(root)
 
 
 def place(holder, held):

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from ..patch import wrapping
 from ..record import ring
 from . import objects
+from .quiet import Quiet
 
 INDEX_BITS = 40  # of an id: number of the dataset << 40 | index there
 _TOP = 1 << INDEX_BITS
@@ -182,8 +183,9 @@ def _whole(index):
     numpy, torch = sys.modules.get("numpy"), sys.modules["torch"]
     if numpy is not None and issubclass(cls, numpy.integer) and not objects.flags(cls) & objects.HEAP_TYPE:
         return int(index)
-    if cls is torch.Tensor and index.dtype is torch.int64 and index.dim() == 0 and index.device.type == "cpu":
-        return int(index)
+    if cls is torch.Tensor:
+        with Quiet():
+            return int(index) if index.dtype is torch.int64 and index.dim() == 0 and index.device.type == "cpu" else None
     return None
 
 
@@ -253,7 +255,7 @@ def length(dataset):
 def holdings(dataset):
     """How many items the containers and arrays have that hang on a dataset, and the numbers in its dictionaries."""
     torch, numpy, sizes, counts = sys.modules["torch"], sys.modules.get("numpy"), set(), []
-    with torch._C.DisableTorchFunction():
+    with Quiet():
         for name, value in list(attributes(dataset).items())[:_MAX_HOLDINGS]:
             cls = type(value)
             if cls is list or cls is tuple:

@@ -30,7 +30,7 @@ def of(obj, cls):
         return cached(obj)
     if issubclass(cls, _local):
         return thread_local(obj, cls)
-    if issubclass(cls, _WEAK_MAPPINGS):
+    if any(objects.derives(cls, k) for k in _WEAK_MAPPINGS):  # two of them are abstract base classes
         return weak(obj, cls)
     if cls is contextvars.ContextVar:
         return [(".get()", contextvars.ContextVar.get(obj, None))], 0

@@ -10,6 +10,7 @@ from itertools import islice
 from ..record import ring
 from ..record.ring import cpu
 from . import attributes, held, identity, objects
+from .notes import Notes
 
 MAX_LEAVES = 8  # datasets of a loader
 MAX_OBJECTS = 16  # in a dataset
@@ -20,7 +21,7 @@ _CODE = ("__getitem__", "__getitems__")
 _PLAIN = objects.ATOMS | objects.ids(list, tuple, dict)
 
 _told = {}  # number of a dataset -> (its values by path, how often each has changed)
-_names = {}  # id of a class -> (the class, names of globals in its code)
+_names = Notes()  # of a class names of globals in its code
 
 
 def after_fork():
@@ -82,20 +83,20 @@ def values(leaf):
 
 def shared(cls, found):
     """Scalars of a class, and globals that its code names."""
-    known = _names.get(id(cls))
+    known = _names.of(cls)
     if known is None:
-        if len(_names) >= MAX_DATASETS:
-            _names.clear()
-        known = _names[id(cls)] = cls, [(objects.members(k)[n].__globals__, name) for k in objects.mro(cls) for n in _CODE
+        if len(_names.kept) >= MAX_DATASETS:
+            _names.kept.clear()
+        known = _names.put(cls, [(objects.plain(objects.members(k)[n].__globals__), name) for k in objects.mro(cls) for n in _CODE
                                        if type(objects.members(k).get(n)) is types.FunctionType and not objects.library(objects.members(k).get("__module__"))
-                                       for name in objects.members(k)[n].__code__.co_names]
+                                       for name in objects.members(k)[n].__code__.co_names])
     for k in objects.mro(cls):
         if objects.library(objects.members(k).get("__module__")):
             break
         for name, value in list(objects.members(k).items()):
             if name[:2] != "__" and held.scalar(value) and len(found) < 2 * MAX_VALUES:
                 found.setdefault("dataset." + name, read(value))
-    for names, name in known[1]:
+    for names, name in known:
         if name in names and held.scalar(names[name]) and len(found) < 2 * MAX_VALUES:
             found["%s.%s" % (names.get("__name__", ""), name)] = read(names[name])
 

@@ -126,6 +126,11 @@ def library(module):
     return known
 
 
+def plain(namespace):
+    """The globals of a function; of a class of the program's own (exec takes such) nothing is asked."""
+    return namespace if type(namespace) is dict else {}
+
+
 def key(k):
     """How code spells the key of a dictionary, as far as that needs no code of the program's."""
     cls = type(k)

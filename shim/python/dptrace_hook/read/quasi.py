@@ -7,6 +7,7 @@ import struct
 import sys
 
 from . import objects, rng, sample
+from .quiet import Quiet
 
 _NOT_OF_THE_SEQUENCE = ("quasi", "_quasi", "_first_point", "num_generated", "seed", "rng", "rng_seed")
 SCIPY = ("Sobol", "Halton")
@@ -58,7 +59,7 @@ def _bytes(value):
     if numpy is not None and type(value) is numpy.ndarray and not value.dtype.hasobject:
         return value.tobytes()
     if type(value) is torch.Tensor:
-        with torch._C.DisableTorchFunction():
+        with Quiet():
             whole = value.detach().contiguous()
             return ctypes.string_at(whole.data_ptr(), whole.numel() * whole.element_size())
     return b""

@@ -77,7 +77,7 @@ class Reads:
         self.held, self.own = {}, {}  # (id of the holder, name) -> (the holder, its value); id of a dictionary -> of its instance
         self.changing, self.dataset = set(changing), dataset
         self.stored, self.stored_whole, self.stored_names = set(), set(), set()  # by the code itself
-        self.instructions, self.machine = bytecode.MAX_INSTRUCTIONS, None
+        self.instructions, self.machine, self.machines = bytecode.MAX_INSTRUCTIONS, None, []
         for _ in range(4):
             self.decided = set()
             self.follow(dataset, collate, worker_init)
@@ -85,7 +85,9 @@ class Reads:
             if not changed:
                 break
             self.changing |= changed
-        self.dataset = None
+        for machine in self.machines:
+            machine.forget()
+        self.dataset, self.calls, self.machines = None, dict.fromkeys(self.calls), []
 
     def follow(self, dataset, collate, worker_init):
         self.calls, self.depth = {}, 0
@@ -502,7 +504,7 @@ class Reads:
                 return NOTHING
             self.escape(args, more)
             return NOTHING if module.startswith(("torch.", "numpy.", "random", "math")) else UNKNOWN
-        return self.run_code(f.__code__, f.__globals__, f, args, more)
+        return self.run_code(f.__code__, objects.plain(f.__globals__), f, args, more)
 
     def run_code(self, code, namespace, outer, args, more):
         """outer: the function, or (a function inside of another) the variables around it."""

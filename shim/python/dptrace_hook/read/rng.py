@@ -11,6 +11,7 @@ import struct
 import sys
 
 from . import objects
+from .quiet import Quiet
 
 _MT = struct.Struct("<624Ii")
 _KEY_BYTES = 4 * 624
@@ -75,7 +76,7 @@ class TorchSlow:
         self.get_state = _torch_generator().get_state  # not the subclass's
 
     def raw(self):
-        with sys.modules["torch"]._C.DisableTorchFunction():  # a TorchFunctionMode of the program's would see the call
+        with Quiet():  # a TorchFunctionMode of the program's would see the call
             state = self.get_state(self.g)
             whole = ctypes.string_at(state.data_ptr(), self._SIZE)
         left, _, following = struct.unpack_from("<iiQ", whole, 8)

@@ -9,6 +9,7 @@ import sys
 from collections import OrderedDict, defaultdict
 
 from . import objects
+from .notes import Notes
 
 SMALL = 4 << 10  # bytes of an array that always go in whole
 LONG = 64 << 10  # bytes of a text, or of a list of numbers, that do
@@ -33,7 +34,7 @@ _string_at = ctypes.string_at
 _double = struct.Struct("<d").pack
 _heads = {}  # (dtype, shape) -> (piece, bytes of an item, bytes), None: cannot be read
 _keys = {}  # key of a dict -> piece
-_classes = {}  # id of a class -> (class, how its instances are read: see _how)
+_classes = Notes()  # of a class how its instances are read: see _how
 _view = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)(("PyMemoryView_FromMemory", ctypes.pythonapi))
 _READ = 0x100  # PyBUF_READ
 
@@ -370,8 +371,8 @@ def _named(obj, path, found, depth):
             inner = enumerate(obj[:MAX_PARTS])
     elif id(cls) in _DICTS:
         inner = list(dict.items(obj))[:MAX_PARTS]
-    elif id(cls) in _classes:
-        fields = _classes[id(cls)][1]
+    elif id(cls) in _classes.kept:
+        fields = _classes.kept[id(cls)][1]
         if fields == "tuple":
             inner = enumerate(tuple.__getitem__(obj, slice(MAX_PARTS)))
         elif type(fields) is list:
@@ -461,7 +462,7 @@ def _key(name):
 
 
 def _fields_of(cls):
-    known = _classes.get(id(cls))
+    known = _classes.kept.get(id(cls))
     return _how(cls) if known is None else known[1]
 
 
@@ -478,8 +479,8 @@ def _how(cls):
         found = [name for name in objects.members(cls)["__dataclass_fields__"] if type(name) is str]
     elif objects.qualname(cls) == "BatchEncoding" and objects.module(cls) == "transformers.tokenization_utils_base":
         found = ["data"]
-    if len(_classes) < _MAX_HEADS:
-        _classes[id(cls)] = cls, found
+    if len(_classes.kept) < _MAX_HEADS:
+        _classes.put(cls, found)
     return found
 
 

@@ -10,6 +10,7 @@ import sys
 from ..patch.load import native
 from ..record import guard, layouts, ring
 from . import discover, heap, objects, opencv, quasi, rng, sample  # noqa: F401  two that register readers
+from .quiet import Quiet
 
 BEGIN, FOUND, BEFORE, AFTER, FORK, TASK, END = range(len(layouts.WHEN_VALUES))
 # Fetches after which the walk is done again: generators made late, in __getitem__ or by __iter__.
@@ -133,7 +134,6 @@ class Slots:
 
     def hide(self):
         for found in heap.hidden():
-            found.again()
             obj = found.current()
             kind = None if obj is None else rng.kind_of(type(obj))
             reader = None if kind is None or rng.key(obj, kind) in self.ids else rng.reader(obj, kind)
@@ -168,6 +168,10 @@ class Slots:
 
     def search(self, iterator, fetch):
         """Generators that were not there when the fetcher was made."""
+        with Quiet():
+            self.seek(iterator, fetch)
+
+    def seek(self, iterator, fetch):
         walk = discover.Walk()
         walk.roots(self.dataset, self.collate)
         if iterator is not None:

@@ -1,9 +1,10 @@
 """Fail open, by the traceback rule.
 
 torch raises "DataLoader worker is killed by signal" from a SIGCHLD handler, at whatever bytecode the main thread happens
-to be, also inside ours; so may any handler of the user's. An exception is ours to swallow only if its traceback has no
-frame of the program: frames of this package, and of the standard library or torch that it called, but for signal handlers.
-The others must reach the program. Hence never a bare except, and always
+to be, also inside ours; so may any handler of the user's, and any trace function. These must reach the program: a frame in
+the traceback is theirs. So must what another thread has had raised in this one (PyThreadState_SetAsyncExc): it is of a class of
+the program's, and begins in a frame of ours. All else is an error of ours, also what code of the program's has raised that was
+called by us: nobody else did. Hence never a bare except, and always
 
     except Exception as e:
         if guard.theirs(e):
@@ -38,32 +39,67 @@ def stop():
 
 def theirs(e):
     """Reports whether e must go on to the program. Otherwise it is counted as ours."""
-    tb, handlers = e.__traceback__, None
+    tb, handlers, frame = _traceback(e), None, None
     while tb is not None:
-        code = tb.tb_frame.f_code
-        if not code.co_filename.startswith(_HERE):
-            if not _callable_by_us(code.co_filename):
-                return True
+        frame = tb.tb_frame
+        if not frame.f_code.co_filename.startswith(_HERE):
             if handlers is None:
                 handlers = _handlers()
-            if None in handlers or code in handlers:
+            if None in handlers or frame.f_code in handlers or _interrupts(frame):
                 return True
         tb = tb.tb_next
+    if frame is not None and _callable_by_us(frame.f_code.co_filename) and _of_program(type(e)):
+        return True
     _ours(e)
     return False
 
+
+# What the interpreter itself has of an exception: a class of the user's may have properties of these names.
+_traceback, _args, _called = BaseException.__traceback__.__get__, BaseException.args.__get__, type.__dict__["__name__"].__get__
+_mro, _members = [type.__dict__[n].__get__ for n in ("__mro__", "__dict__")]
+_FREE = ("builtins", "torch", "numpy", "dptrace_hook")  # modules whose exceptions may come out of C that we have called
 
 wrapping.guard["theirs"] = theirs
 
 
 def _callable_by_us(file):
-    """Reports whether a file is the standard library's or torch's."""
-    if file.startswith("<frozen "):
+    """Reports whether a file is ours, the standard library's or torch's."""
+    if file.startswith((_HERE, "<frozen ")):
         return True
     if file.startswith(_STDLIB):
         return "-packages" + os.sep not in file
-    torch = getattr(sys.modules.get("torch"), "__file__", None)
-    return type(torch) is str and file.startswith(os.path.dirname(torch) + os.sep)
+    torch = _file("torch")
+    return torch is not None and file.startswith(os.path.dirname(torch) + os.sep)
+
+
+def _file(name):
+    """Of a module that is loaded; None."""
+    module = sys.modules.get(name)
+    file = module.__dict__.get("__file__") if type(module) is types.ModuleType else None
+    return file if type(file) is str else None
+
+
+def _interrupts(frame):
+    """Reports whether a frame was entered between two instructions of the one below it: a signal handler or a trace function, one
+    of whose arguments that frame is. Functions that are called have arguments of their own."""
+    back, code = frame.f_back, frame.f_code
+    if back is None:
+        return False
+    n = code.co_argcount + code.co_kwonlyargcount
+    known = frame.f_locals
+    for name in code.co_varnames[:n + (code.co_flags & 4 > 0) + (code.co_flags & 8 > 0)]:
+        value = known.get(name)
+        if value is back or type(value) is tuple and any(v is back for v in value):
+            return True
+    return False
+
+
+def _of_program(cls):
+    """Reports whether a class of exceptions is neither Python's nor torch's nor NumPy's."""
+    module = _members(cls).get("__module__")
+    top = module.partition(".")[0] if type(module) is str else "builtins"
+    file = _file(top)
+    return top == "__main__" or top not in _FREE and file is not None and (not file.startswith(_STDLIB) or "-packages" + os.sep in file)
 
 
 def _handlers():
@@ -71,12 +107,15 @@ def _handlers():
     found = set()
     for number in signal.valid_signals():
         handler = signal.getsignal(number)
-        if handler is None or isinstance(handler, (int, signal.Handlers)) or type(handler) is types.BuiltinFunctionType:
+        cls = type(handler)
+        if handler is None or issubclass(cls, int) or cls is types.BuiltinFunctionType:
             continue  # not Python's: it cannot be in a traceback
-        if type(handler) is functools.partial:
+        if cls is functools.partial:
             handler = handler.func
         if type(handler) is types.MethodType:
             handler = handler.__func__
+        elif type(handler) is not types.FunctionType:
+            handler = next((_members(k)["__call__"] for k in _mro(type(handler)) if "__call__" in _members(k)), None)
         found.add(handler.__code__ if type(handler) is types.FunctionType else None)
     return found
 
@@ -84,12 +123,12 @@ def _handlers():
 def _ours(e):
     global count, last
     count += 1
-    tb = e.__traceback__
+    tb, args = _traceback(e), _args(e)
     while tb is not None and tb.tb_next is not None:
         tb = tb.tb_next
-    text = e.args[0] if e.args and type(e.args[0]) is str else ""
+    text = args[0] if args and type(args[0]) is str else ""
     file, line = (os.path.basename(tb.tb_frame.f_code.co_filename), tb.tb_lineno) if tb is not None else ("?", 0)
-    last = "%s at %s:%d: %s" % (type(e).__name__, file, line, text[:200])
+    last = "%s at %s:%d: %s" % (_called(type(e)), file, line, text[:200])
     if count in (1, MAX_ERRORS):
         tell()
     if count >= MAX_ERRORS:

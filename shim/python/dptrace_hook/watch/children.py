@@ -47,7 +47,7 @@ def used(frame):
 
 def inside(frame):
     """Reports whether a caller is the module that has a status in its hands to give it to somebody else."""
-    name = frame.f_globals.get("__name__")
+    name = objects.plain(frame.f_globals).get("__name__")
     return type(name) is str and (name in ("subprocess", "os") or name.startswith(("multiprocessing.", "dptrace_hook")))
 
 

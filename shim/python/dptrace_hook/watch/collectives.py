@@ -10,6 +10,7 @@ import sys
 from ..patch import wrapping
 from ..record import ring
 from ..read import groups, objects
+from ..read.quiet import Quiet
 from . import dist, steps, training
 
 _LOOKS = 8  # steps after collectives, until it is settled
@@ -80,10 +81,12 @@ def ended():
 def _reduced(name, args, kwargs):
     tensor = args[0] if args else kwargs.get("tensor")
     torch = sys.modules["torch"]
-    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided or len(pending) >= _MAX_PENDING:
+    if type(tensor) is not torch.Tensor and type(tensor) is not torch.nn.Parameter or len(pending) >= _MAX_PENDING:
         return
-    pending.append((tensor.data_ptr(), tensor.numel(), args[2] if len(args) > 2 else kwargs.get("group")))
-    steps.look = stepped
+    with Quiet():
+        if tensor.layout is torch.strided:
+            pending.append((tensor.data_ptr(), tensor.numel(), args[2] if len(args) > 2 else kwargs.get("group")))
+            steps.look = stepped
 
 
 def _exchanged(name, args, kwargs):
@@ -104,8 +107,10 @@ def stepped(optimizer):
     for group in held if type(held) is list else ():
         parameters = group.get("params") if type(group) is dict else None
         for p in parameters if type(parameters) is list else ():
-            if type(p) in (torch.Tensor, torch.nn.Parameter) and type(p.grad) is torch.Tensor and p.grad.layout is torch.strided:
-                gradients.append((p.grad.data_ptr(), p.grad.numel()))
+            if type(p) is torch.Tensor or type(p) is torch.nn.Parameter:
+                with Quiet():
+                    if type(p.grad) is torch.Tensor and p.grad.layout is torch.strided:
+                        gradients.append((p.grad.data_ptr(), p.grad.numel()))
     if not gradients:
         return
     each = [g for g in gradients if g in reduced]

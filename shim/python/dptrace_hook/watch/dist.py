@@ -99,7 +99,7 @@ def wrap(owner, name, function):
 
 def watch_ddp(module):
     wrap(module.DistributedDataParallel, "__init__",
-         lambda _, self, *args, **kwargs: tell("ddp", _model(self), groups.ranks_of(self.__dict__.get("process_group"))))
+         lambda _, self, *args, **kwargs: tell("ddp", _model(self), groups.ranks_of(objects.attributes(self).get("process_group"))))
     if not hasattr(module, "Join"):  # torch < 1.10
         wrap(module.DistributedDataParallel, "join",
              lambda _, self, divide_by_initial_world_size=True, enable=True: tell("join", _model(self), []) if enable is True else None)
@@ -116,7 +116,7 @@ def watch_fsdp(module):
 
 def _fsdp_made(_, self, *args, **kwargs):
     """HYBRID_SHARD has two groups: of the ranks that share the parameters, and of those that hold the same part."""
-    d = self.__dict__
+    d = objects.attributes(self)
     mesh, model = d.get("_device_mesh"), _model(self)
     if mesh is not None:
         tell_sharded(model, mesh)

@@ -8,6 +8,7 @@ _NO_BATCH = 0xFFFFFFFF
 _told = None  # the ring that holds what ended this process
 
 
+_TOLD = objects.ids(str, int, float, bool)
 # The interpreter's own: a class of the user's may have properties of these names.
 _TRACEBACK, _ARGS = BaseException.__traceback__.__get__, BaseException.args.__get__
 
@@ -29,7 +30,7 @@ def write(raised, loader, number, worker, batch, stage, asked=()):
         tb = tb.tb_next
     cls = type(raised)
     # Only what the interpreter itself can render: str() of the user's exception may be the user's code.
-    text = ", ".join(a if type(a) is str else str(a) for a in _ARGS(raised) if type(a) in (str, int, float, bool))
+    text = ", ".join(a if type(a) is str else str(a) for a in _ARGS(raised) if id(type(a)) in _TOLD)
     ring.put_json(ring.EXCEPTION, {"loader": loader, "pass": number, "worker": worker, "batch": batch, "stage": stage, "sample": sample,
                                    "type": ("%s." % objects.module(cls) if objects.module(cls) != "builtins" else "") + objects.qualname(cls),
                                    "message": text[:500], "file": at[0], "line": at[1], "func": at[2]})
@@ -76,5 +77,5 @@ def uncaught():
 
 def _index(value, asked):
     """A value that is one of the indices asked for; else -1."""
-    indices = asked if type(asked) in (list, tuple) else (asked,)
+    indices = asked if type(asked) is list or type(asked) is tuple else (asked,)
     return value if type(value) is int and any(type(i) is int and i == value for i in indices) else -1

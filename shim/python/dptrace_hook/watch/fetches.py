@@ -9,6 +9,7 @@ from ..patch.load import native
 from ..record import guard, ring
 from ..record.ring import cpu, mono
 from ..read import attributes, digests, heap, open_files, pagemap, slots
+from ..read.quiet import Quiet
 from . import failures
 
 EIGHTH = 8  # one of so many fetches is seen by Python in any case; without quiet ones between, its own time stands for all of them
@@ -86,8 +87,9 @@ def attach(fetcher, dataset, collate):
     d["_dptrace"] = fetches
     if d.get("collate_fn") is collate:
         d["collate_fn"] = wrapping.around(collate, fetches.before_collate, fetches.after_collate, fetches.failed_collate)
-    fetches.slots.begin()
-    attributes.at_fetch(fetches, dataset, collate)
+    with Quiet():
+        fetches.slots.begin()
+        attributes.at_fetch(fetches, dataset, collate)
 
 
 def ended(worker):

@@ -10,6 +10,7 @@ from ..record import layouts, ring
 from ..record.ring import cpu, mono
 from ..read import anew, attributes, extents, heap, identity, modes, objects, shuffles, slots
 from ..read.notes import Notes
+from ..read.quiet import Quiet
 from . import dist, failures, fetches, pickles, processes, steps, training, worker_exits
 
 _PUT_MAX = 4096  # indices in a record
@@ -35,7 +36,7 @@ def _of_library(frame):
     file = frame.f_code.co_filename
     if "/site-packages/" in file or "/dist-packages/" in file or file.startswith(_STDLIB) or file.startswith("<frozen"):
         return True
-    name = frame.f_globals.get("__name__")
+    name = objects.plain(frame.f_globals).get("__name__")
     if type(name) is not str:
         return False
     if name == "__main__":
@@ -140,6 +141,11 @@ def callable_name(f):
 
 
 def pass_begins(iterator, loader):
+    with Quiet():
+        tell_pass(iterator, loader)
+
+
+def tell_pass(iterator, loader):
     notes = facts_of(loader)
     origin = identity.origin(loader, iterator)
     new = not notes["number"]

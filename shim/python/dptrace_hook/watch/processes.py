@@ -202,8 +202,8 @@ def _held(inherited, frame):
         walk.keep.append(items)
         for name, value in items:
             walk.add(value, name, "dataset", None)
-        if not objects.library(frame.f_globals.get("__name__")):
-            walk.code_names(frame.f_code, frame.f_globals)
+        if not objects.library(objects.plain(frame.f_globals).get("__name__")):
+            walk.code_names(frame.f_code, objects.plain(frame.f_globals))
         frame = frame.f_back
     target = inherited.target() if inherited.target is not None else None
     walk.add(target, "target", "dataset", None)

@@ -7,7 +7,7 @@ def watch(module):
     """torch.quasirandom or scipy.stats._qmc was imported."""
     for name in ("SobolEngine", "QMCEngine") + quasi.SCIPY:
         cls = module.__dict__.get(name)
-        for method in ("fast_forward", "reset") if isinstance(cls, type) else ():
+        for method in ("fast_forward", "reset") if issubclass(type(cls), type) else ():
             wrapping.wrap(cls, method, before=_jump)
 
 

@@ -9,6 +9,7 @@ import weakref
 from ..patch import wrapping
 from ..record import guard, layouts
 from ..read import objects
+from ..read.quiet import Quiet
 from . import steps
 
 MAX_ROOTS = 8  # modules on which eval() was called that are looked at before each delivery
@@ -150,7 +151,7 @@ def _note_mode(cls):
 
 def _entering(args, kwargs):
     global off
-    if args[0].__dict__.get("mode", True):
+    if objects.attributes(args[0]).get("mode", True):
         off = True
 
 
@@ -208,9 +209,9 @@ def fingerprint():
     """Some numbers of parameters that are trained; None: not to be told without waiting for a device."""
     torch = sys.modules["torch"]
     numbers = []
-    with torch._C.DisableTorchFunction():
+    with Quiet():
         for p in steps.some_parameters():
-            if p.device.type != "cpu" or p.layout is not torch.strided:
+            if type(p) is not torch.Tensor and type(p) is not torch.nn.Parameter or p.device.type != "cpu" or p.layout is not torch.strided:
                 return None
             flat = p.detach().reshape(-1)
             numbers.append(tuple(flat[::max(flat.numel() // 16, 1)][:16].tolist()))
@@ -283,13 +284,12 @@ def rows(data, depth=3):
     """The first dimension of the first array in a batch; -1: there is none, or it is not to be told."""
     cls = type(data)
     torch = sys.modules["torch"]
-    if cls is torch.Tensor:
-        return data.shape[0] if data.dim() else -1
+    if issubclass(cls, torch.Tensor):
+        with Quiet():
+            shape = torch.Tensor.shape.__get__(data) if _plain(cls, torch) else ()
+            return int(shape[0]) if len(shape) else -1
     if cls is tuple or cls is list:
         inside = data
-    elif issubclass(cls, torch.Tensor):
-        with torch._C.DisableTorchFunction():
-            return int(data.shape[0]) if data.dim() else -1
     elif issubclass(cls, dict):
         inside = dict.values(data)
     elif issubclass(cls, (tuple, list)):
@@ -309,6 +309,12 @@ def rows(data, depth=3):
             if found >= 0 or not left:
                 return found
     return -1
+
+
+def _plain(cls, torch):
+    """Whether the shape of a tensor is there to be read, and not asked of a class of the program's."""
+    return cls is torch.Tensor or objects.library(objects.module(cls)) or \
+        objects.member(cls, "__torch_dispatch__") is objects.member(torch.Tensor, "__torch_dispatch__")
 
 
 _ATOMS = objects.ids(int, float, str, bytes, bool)

@@ -1,0 +1,50 @@
+package recorder
+
+import (
+	"bufio"
+	"errors"
+	"os/exec"
+	"slices"
+	"syscall"
+	"testing"
+)
+
+// However long it takes to write what is left when the target has ended: Ctrl-C ends
+// the recorder, the first one soon, a second one at once. What only tells a program
+// something does not.
+func TestSignalsWhileClosing(t *testing.T) {
+	for _, sent := range [][]syscall.Signal{{syscall.SIGINT}, {syscall.SIGTERM, syscall.SIGTERM}, {syscall.SIGUSR1, syscall.SIGWINCH, syscall.SIGHUP}} {
+		cmd := exec.Command("/proc/self/exe", "closing")
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if line, _, _ := bufio.NewReader(out).ReadLine(); string(line) != "closing" {
+			t.Fatalf("it said %q", line)
+		}
+		for _, n := range sent {
+			if err := cmd.Process.Signal(n); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var ended *exec.ExitError
+		if err := cmd.Wait(); !errors.As(err, &ended) || ended.Sys().(syscall.WaitStatus).Signal() != sent[len(sent)-1] {
+			t.Errorf("after %v it ended so: %v", sent, err)
+		}
+	}
+}
+
+// Each signal has one place: it is passed on, or there is a reason why not.
+func TestForwarded(t *testing.T) {
+	for _, n := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGALRM, syscall.SIGABRT, syscall.SIGSEGV, 35, 64} {
+		if !slices.Contains(forwarded, n) {
+			t.Errorf("%v is not passed on", n)
+		}
+	}
+	if len(forwarded)+len(keptSignals) != lastSignal {
+		t.Errorf("%d signals are passed on and %d are not, of %d", len(forwarded), len(keptSignals), lastSignal)
+	}
+}
