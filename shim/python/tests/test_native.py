@@ -309,8 +309,8 @@ class Differential(unittest.TestCase):
             for one, other in zip(*[events for _, events in seen]):
                 self.assertEqual(one, other, seed)
             self.assertEqual(seen[0], seen[1], seed)
-            kinds.update([e[0] for e in seen[0][1]])
-        self.assertGreater(min(kinds[k] for k in ("enter", "leave", "look", "waiting", "ask", "full", "quiet", "raised")), PROGRAMS // 50, kinds)
+            kinds.update([e[0] for e in seen[0][1]] + [record[0] for record in seen[0][0][0]])
+        self.assertGreater(min(kinds[k] for k in ("enter", "leave", "look", "waiting", "ask", "full", "quiet", "raised", 6, 9)), PROGRAMS // 50, kinds)
 
     @NATIVE
     def test_multiple(self):
@@ -325,11 +325,13 @@ class Worker:
 
     def __init__(self, module, seed):
         self.module, self.random, self.events = module, random.Random(seed), []
+        self.records, self.drained = [], 0
         self.ring = bytearray(128 + 256)
         self.sink = module.Sink(self.ring, 256, 128, 1, 2)
         self.memory = (ctypes.c_ubyte * 32)()
         self.serving = type("Serving", (module.Serving,), {"__init__": lambda self, *args: None})(1, 2)
         self.serving.record = module.Record(self.sink, 6, "IIiIIqqqqi")
+        self.state_record = module.Record(self.sink, 9, "IIIiIHHqq")
         self.serving.ask, self.serving.full = self.called("ask"), self.called("full")
         self.place = {"a": self}
         self.fetcher = types.SimpleNamespace()
@@ -352,6 +354,11 @@ class Worker:
         f.peeks.add(at, 16, at + 16, 8, self.memory)
         if f.places is not None:
             f.places.add(self.place, "a", self)
+        f.peeks.add(at, 16, at + 16, 4, self.memory)
+        f.peeks.add(at + 4, 16, at + 20, 12, self.memory, *self.random.choice([(), (at, 0)]))
+        for i, forms in enumerate(((0, 3, 3), (0, 1, 3, 1), (0, 2, 3, 2))):
+            f.peeks.tell(i, i + 7, self.random.choice(forms))
+        f.state = self.random.choice([None, self.state_record, self.state_record])
         f.look = self.random.choice([None, self.look])
         self.one = f
         self.fetcher._dptrace = self.random.choice([f] * 9 + [None])
@@ -405,7 +412,20 @@ class Worker:
         elif does < 0.9:
             self.one_fetch()
         else:
-            struct.pack_into("<Q", self.ring, 16, self.sink.head)
+            self.drain()
+
+    def drain(self):
+        while self.drained < self.sink.head:
+            at = 128 + self.drained % 256
+            length, kind, pad = struct.unpack_from("<IHH", self.ring, at)
+            self.drained += length
+            payload = bytes(self.ring[at + 24:at + length - pad])
+            if kind == 6:
+                values = struct.unpack("<IIiIIqqqqi", payload)
+                self.records.append((kind, values[:5], [v >= 0 for v in values[5:9]], values[9]))
+            elif kind == 9:
+                self.records.append((kind, payload[:32], payload[40:]))  # but for the time
+        struct.pack_into("<Q", self.ring, 16, self.sink.head)
 
     def one_fetch(self):
         r, f, s = self.random, self.one, self.serving
@@ -438,15 +458,8 @@ class Worker:
             except LookupError:
                 self.events.append(("raised",))
             self.events.append(("state",) + self.state())
-        records, at = [], 0
-        while at < min(self.sink.head, 256 - 96):
-            length, kind, pad, t, _, number = struct.unpack_from("<IHHQII", self.ring, 128 + at)
-            values = struct.unpack_from("<IIiIIqqqqi", self.ring, 128 + at + 24)
-            records.append((length, kind, pad, t > 0, number, values[:5], [v >= 0 for v in values[5:9]], values[9]))
-            at += length
-            if self.sink.head > 256:
-                break
-        return records, end
+        self.drain()
+        return self.records, end
 
 
 class Index:
@@ -995,7 +1008,7 @@ class References(unittest.TestCase):
             workers[i % len(workers)].random.seed(i)
             for _ in range(4):
                 tried(workers[i % len(workers)].step)
-            del workers[i % len(workers)].events[:]
+            del workers[i % len(workers)].events[:], workers[i % len(workers)].records[:]
             place["a"] = i if i & 1 else None
             tried(places.changed)
             tried(places.set, 0, place, "a", i if i & 1 else None)
