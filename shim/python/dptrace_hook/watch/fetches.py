@@ -180,7 +180,7 @@ def leave(fetches, result, args, kwargs):
         open_files.main().look()
     else:
         worker.done, worker.done_t, worker.done_fetch_ns, worker.done_collate_ns = fetches, t0, begin - t0, collate_ns
-        worker.record = ring.packer(ring.FETCH)
+        worker.record, fetches.state = ring.packer(ring.FETCH), ring.packer(ring.STATE)
     quiet(fetches, number)
     ring.ring.calls += fetches.calls + 1
     ring.ring.hook_ns += fetches.own_ns
@@ -282,3 +282,5 @@ def after_fork():
     """In a child of a worker: its ring is the parent's."""
     if here.worker is not None:
         here.worker.record = here.worker.full = None
+        if here.worker.last is not None:
+            here.worker.last.state = None
