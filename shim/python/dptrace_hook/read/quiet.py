@@ -1,14 +1,13 @@
 """torch, asked so that no mode and no subclass of the program's sees it: the shape of a tensor is a call of __torch_function__."""
 import sys
 
-
 _count = []  # torch's functions that tell how many modes are in force: of functions, of operations
 
 
 def _bind():
     known = sys.modules["torch"]._C.__dict__
-    _count.append(known.get("_len_torch_function_stack") or (_one if "_get_torch_function_mode" in known else int))
-    _count.append(known.get("_len_torch_dispatch_stack") or (_one if "_DisableTorchDispatch" in known else int))
+    _count[:] = (known.get("_len_torch_function_stack") or (_one if "_get_torch_function_mode" in known else int),
+                 known.get("_len_torch_dispatch_stack") or (_one if "_DisableTorchDispatch" in known else int))
 
 
 def unseen():
