@@ -609,7 +609,7 @@ if __name__ == "__main__":
         plain = self.run_program(program, hooked=False)
         self.assertEqual(plain[0], 0, plain[2])
         self.assertEqual(self.run_program(program), plain)
-        path = os.path.join(self.hook, "dptrace_hook", "processes.py")
+        path = self.module("processes")
         with open(path) as f:
             whole = f.read()
         for name in ("being_forked", "before_fork", "after_fork", "ended", "_held", "Child.look"):

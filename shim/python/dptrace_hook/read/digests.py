@@ -9,7 +9,7 @@ import sys
 from ..record import guard, layouts, ring
 from ..record.ring import cpu, mono
 from . import overlaps, sample
-from .quiet import Quiet
+from .quiet import quiet
 
 FIRST = 32  # samples of each worker and pass that are read whole
 FIRST_BYTES = 32 << 20  # in all of their large leaves
@@ -102,7 +102,7 @@ class Digests:
         measured = 1 if fetches.fetch < MEASURED else 8 * (not fetches.fetch % MEASURED)
         c0 = cpu() if measured else 0
         try:
-            with Quiet():  # no mode or subclass of the program's is asked
+            with quiet():  # no mode or subclass of the program's is asked
                 do(fetches, *args)
         except Exception as e:
             fetches.digests, _failed = None, True

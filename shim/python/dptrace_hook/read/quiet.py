@@ -1,6 +1,31 @@
 """torch, asked so that no mode and no subclass of the program's sees it: the shape of a tensor is a call of __torch_function__."""
 import sys
 
+_count = []  # torch's functions that tell how many modes are in force: of functions, of operations
+
+
+def _bind():
+    known = sys.modules["torch"]._C.__dict__
+    _count[:] = (known.get("_len_torch_function_stack") or (_one if "_get_torch_function_mode" in known else int),
+                 known.get("_len_torch_dispatch_stack") or (_one if "_DisableTorchDispatch" in known else int))
+
+
+def unseen():
+    """Reports whether nobody sees what is asked of a tensor of torch's own class: of attributes alone, which are no operations."""
+    if not _count:
+        _bind()
+    return not _count[0]()
+
+
+def quiet():
+    """A Quiet(), or what is enough where no mode is in force."""
+    return sys.modules["torch"]._C.DisableTorchFunction() if unseen() and not _count[1]() else Quiet()
+
+
+def _one():
+    """torch 1.12, where there is one mode or none, and of operations nobody can tell."""
+    return True
+
 
 class Quiet:
     """with Quiet(): neither __torch_function__ nor __torch_dispatch__ of the program's is called."""

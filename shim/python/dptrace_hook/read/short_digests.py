@@ -10,7 +10,7 @@ import types
 from itertools import islice
 
 from . import contents, objects, sample
-from .quiet import Quiet
+from .quiet import quiet
 
 MAX_ITEMS = 64  # of a container, but for numbers
 MAX_NUMBERS = 4096
@@ -37,7 +37,7 @@ def length(value):
 def short(value):
     """(digest, whether it is of everything); (None, False): it cannot be told."""
     sample.bind()
-    with Quiet():
+    with quiet():
         if type(value) is sample.tensor and (value.layout is not sample.strided or value.device.type != "cpu"):
             return None, False
         look = _Look()
@@ -47,7 +47,7 @@ def short(value):
 
 def whole(value, budget):
     """A digest of everything; None: it is too much, or cannot be told."""
-    with Quiet():
+    with quiet():
         cls, n = type(value), length(value)
         if cls is sample.tensor or cls is sample.ndarray:
             if n * 16 > budget.bytes and n * (value.itemsize if cls is sample.ndarray else value.element_size()) > budget.bytes:

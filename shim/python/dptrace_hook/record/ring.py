@@ -53,6 +53,7 @@ class Ring:
     def make(self):
         """Makes and maps the file. A failure leaves the ring dead: nothing is recorded, the program does not notice."""
         self.open = self.dead = True
+        self.pid = os.getpid()  # a fork server has loaded this for its children, and not torch, which would have told of the fork
         try:
             spool = session()["spool"]
             size = session()["ring"] if len(os.listdir(spool)) < session()["rings"] else SMALL

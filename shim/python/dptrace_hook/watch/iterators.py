@@ -85,7 +85,7 @@ def copied_at(loader):
         parts = objects.attributes(other)
         if all(parts.get(name) is d.get(name) for name in ("dataset", "sampler", "batch_sampler")):
             return notes["at"]
-    return where_made(1)
+    return where_made()
 
 
 def describe(loader, iterator, notes, origin):

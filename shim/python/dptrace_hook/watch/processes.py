@@ -109,9 +109,11 @@ def asked(process):
 
 
 def _function(target):
-    """What a bound method or a partial calls."""
+    """What a bound method, a partial or a wrapper of ours calls."""
     for _ in range(8):
-        if type(target) is types.MethodType:
+        if wrapping.original_of(target) is not None:
+            target = wrapping.original_of(target)
+        elif type(target) is types.MethodType:
             target = target.__func__
         elif type(target) is functools.partial:
             target = objects.partial(target)[0]

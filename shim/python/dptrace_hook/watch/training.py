@@ -9,7 +9,7 @@ import weakref
 from ..patch import wrapping
 from ..record import guard, layouts
 from ..read import objects
-from ..read.quiet import Quiet
+from ..read.quiet import Quiet, unseen
 from . import steps
 
 MAX_ROOTS = 8  # modules on which eval() was called that are looked at before each delivery
@@ -282,6 +282,8 @@ def rows(data, depth=3):
     """The first dimension of the first array in a batch; -1: there is none, or it is not to be told."""
     cls = type(data)
     torch = sys.modules["torch"]
+    if cls is torch.Tensor and unseen():
+        return data.shape[0] if data.dim() else -1
     if issubclass(cls, torch.Tensor):
         with Quiet():
             shape = torch.Tensor.shape.__get__(data) if _plain(cls, torch) else ()
