@@ -148,7 +148,7 @@ func TestNoNotices(t *testing.T) {
 // Rings of processes that do nothing are looked at twice a second, all of them in
 // one wake-up.
 func TestIdleRings(t *testing.T) {
-	l, _, spool := spooled(t)
+	l, d, spool := spooled(t)
 	for i := range 16 {
 		m := newImage(minCapacity)
 		m.u64(atBell, minCapacity/4)
