@@ -46,7 +46,8 @@ var kernelSide = probe.KernelSide{
 func start(r *probe.Recording) (probe.Watch, error) { return kernelSide.Start(r) }
 
 func open(r *probe.Recording, p *probe.Programs) probe.Handler {
-	w := &watcher{Recording: r, blocks: p.Maps[cowMapBlocks], changed: p.Variables[cowVarChanged], procs: map[uint32]*process{}, finished: map[uint32]bool{},
+	w := &watcher{Recording: r, blocks: p.Maps[cowMapBlocks], changed: p.Variables[cowVarChanged],
+		procs: map[uint32]*process{}, finished: map[uint32]bool{},
 		parents: map[uint32]forker{}}
 	// One run of a program for each page fault of the run's processes.
 	return probe.Handler{Look: w.tick, Runs: r.Tree.Faults, End: w.end}

@@ -114,7 +114,8 @@ func trySession(program string) (a attempt, err error) {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	folder, spool := filepath.Join(dir, "hook"), filepath.Join(dir, "spool")
-	if err := errors.Join(os.Mkdir(spool, 0o700), shim.Unpack(folder, shim.Session{Spool: spool, Ring: RingBytes, Rings: Rings}, "")); err != nil {
+	session := shim.Session{Spool: spool, Ring: RingBytes, Rings: Rings}
+	if err := errors.Join(os.Mkdir(spool, 0o700), shim.Unpack(folder, session, "")); err != nil {
 		return a, err
 	}
 	a.output, err = python(folder, program)

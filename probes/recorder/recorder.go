@@ -112,7 +112,7 @@ func Run(ctx context.Context, o Options) (how Ending, err error) {
 	err = r.begin()
 	if err == nil {
 		err = t.release(program)
-		debug.SetGCPercent(collect)
+		debug.SetGCPercent(sparing)
 		go debug.FreeOSMemory() // the kernel's BTF above all
 		if err != nil {
 			r.loop.Ended()
@@ -132,10 +132,15 @@ func Run(ctx context.Context, o Options) (how Ending, err error) {
 	closing := signals.whileClosing()
 	r.end(how)
 	closing.stop()
+	debug.SetGCPercent(collect)
 	signals.restore() // from here on Ctrl-C ends us as any other program
 	r.tell()
 	return how, nil
 }
+
+// sparing is a GOGC for who allocates little and shall hold little: memory beside
+// a training is dearer than a collection now and then.
+const sparing = 50
 
 // recording is what runs beside the target.
 type recording struct {
