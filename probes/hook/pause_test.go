@@ -148,7 +148,7 @@ func TestNoNotices(t *testing.T) {
 // Rings of processes that do nothing are looked at twice a second, all of them in
 // one wake-up.
 func TestIdleRings(t *testing.T) {
-	l, _, spool := spooled(t)
+	l, d, spool := spooled(t)
 	for i := range 16 {
 		m := newImage(minCapacity)
 		m.u64(atBell, minCapacity/4)
@@ -160,6 +160,9 @@ func TestIdleRings(t *testing.T) {
 	go func() {
 		time.Sleep(span)
 		looked := int(looks.Load())
+		if n := d.Procs.Alive(); len(n) == 0 {
+			t.Error("no ring was opened")
+		}
 		if most := int(span/maxPause) + 2; looked > most {
 			t.Errorf("%d looks in %v, at most %d have a reason", looked, span, most)
 		}

@@ -18,12 +18,14 @@ int places_ready(PyObject *module);
 int serving_ready(PyObject *module);
 
 int is_record(PyObject *function, int n);
-int put_values(PyObject *function, u64 t, const i64 *values);
+int put_values(PyObject *function, u64 t, const i64 *values, const void *tail, u64 n);
 int is_multiple(PyObject *integers, i64 mask);
 /* Of objects of these types, or none; whether nothing has moved or changed. */
 int is_peeks(PyObject *o);
 int is_places(PyObject *o);
 int peeks_quiet(PyObject *o);
+int peeks_can_tell(PyObject *o);
+int peeks_write(PyObject *o, PyObject *record, i64 *values);
 int places_quiet(PyObject *o);
 PyObject *original_of(PyObject *module, PyObject *f);
 PyObject *make_record(PyObject *module, PyObject *const *args, Py_ssize_t n);

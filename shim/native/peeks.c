@@ -8,6 +8,9 @@ typedef struct {
 	const u64 *through; /* NULL, or where the address of the regions' owner is: another one there, and they are not read */
 	u64 value;
 	u8 n[2];
+	u8 form; /* of what is told of it: see tell() */
+	u8 told; /* without Python, since it was last asked */
+	u32 slot;
 	PyObject *keep;
 	u8 last[BYTES];
 } Peek;
@@ -53,7 +56,8 @@ static int parse(Peek *p, PyObject *const *args, Py_ssize_t n)
 		fails(PyExc_ValueError, "more than 64 bytes");
 		return -1;
 	}
-	*p = (Peek){{(u8 *)number[0], (u8 *)number[2]}, (u64 *)number[5], number[6], {(u8)number[1], (u8)number[3]}, taken(args[4]), {0}};
+	*p = (Peek){.at = {(u8 *)number[0], (u8 *)number[2]}, .through = (u64 *)number[5], .value = number[6],
+				.n = {(u8)number[1], (u8)number[3]}, .keep = taken(args[4])};
 	for (int i = 0; i < 2; i++)
 		if (!p->n[i])
 			p->at[i] = nothing;
@@ -167,6 +171,78 @@ int is_peeks(PyObject *o)
 	return (PyObject *)o->ob_type == peeks_type;
 }
 
+/* tell(index, slot, form): how a record says what it has moved to, as long as it is not set anew. */
+enum { UNTOLD, MERSENNE, TORCH, WORDS };
+
+static PyObject *peeks_tell(PyObject *o, PyObject *const *args, Py_ssize_t n)
+{
+	Peek *p = n == 3 ? peek_at((Peeks *)o, args[0]) : fails(PyExc_TypeError, "tell(index, slot, form)");
+	i64 slot, form;
+
+	if (!p)
+		return NULL;
+	slot = PyLong_AsLongLong(args[1]);
+	form = PyLong_AsLongLong(args[2]);
+	if ((slot == -1 || form == -1) && PyErr_Occurred())
+		return NULL;
+	if (slot < 0 || slot >> 32 || form < UNTOLD || form > WORDS || (form == MERSENNE && p->n[0] + p->n[1] != 20) ||
+		(form == TORCH && p->n[0] + p->n[1] != 28))
+		return fails(PyExc_ValueError, "no such form");
+	p->slot = (u32)slot;
+	p->form = (u8)form;
+	return taken(Py_None);
+}
+
+static PyObject *peeks_told(PyObject *o, PyObject *index)
+{
+	Peek *p = peek_at((Peeks *)o, index);
+	u8 told;
+
+	if (!p)
+		return NULL;
+	told = p->told;
+	p->told = 0;
+	return PyBool_FromLong(told);
+}
+
+/* Whether all that have moved can be told without Python. */
+int peeks_can_tell(PyObject *o)
+{
+	Peeks *self = (Peeks *)o;
+
+	for (Py_ssize_t i = 0; i < self->n; i++) {
+		Peek *p = &self->peeks[i];
+		if (moved(p) && (p->form == UNTOLD || (p->through && *p->through != p->value)))
+			return 0;
+	}
+	return 1;
+}
+
+/* Writes them, by values of layouts.STATE_FIELDS of which the slot, the length of the place and the position are filled in here.
+ * Returns for how many there was no room. */
+int peeks_write(PyObject *o, PyObject *record, i64 *values)
+{
+	Peeks *self = (Peeks *)o;
+	int lost = 0;
+
+	for (Py_ssize_t i = 0; i < self->n; i++) {
+		Peek *p = &self->peeks[i];
+		int left, position;
+
+		if (!moved(p))
+			continue;
+		look(p);
+		p->told = 1;
+		__builtin_memcpy(&left, p->last + 16, 4);
+		__builtin_memcpy(&position, p->last + 24, 4);
+		values[0] = p->slot;
+		values[6] = p->form == WORDS ? 0 : 16;
+		values[7] = p->form == WORDS ? 0 : p->form == MERSENNE ? left : left == 1 ? 624 : (i64)(u32)position;
+		lost += !put_values(record, 0, values, p->last, p->form == WORDS ? p->n[0] + p->n[1] : 16u);
+	}
+	return lost;
+}
+
 int peeks_quiet(PyObject *o)
 {
 	Peeks *self = (Peeks *)o;
@@ -223,6 +299,8 @@ static PyObject *peeks_quiet_method(PyObject *o, PyObject *none)
 static PyMethodDef peeks_methods[] = {
 	{"add", peeks_add, METH_FASTCALL, "add(address1, n1, address2, n2, keep, through=0, value=0): its index"},
 	{"set", peeks_set, METH_FASTCALL, "set(index, address1, n1, address2, n2, keep, through=0, value=0)"},
+	{"tell", peeks_tell, METH_FASTCALL, "tell(index, slot, form): how a record says where it has moved to"},
+	{"told", peeks_told, METH_O, "told(index): whether it was, since this was last asked"},
 	{"quiet", peeks_quiet_method, METH_NOARGS, "quiet(): whether nothing has moved"},
 	{"moved", peeks_moved, METH_FASTCALL, "moved(first=0, stop=all): None, or the indices of those whose bytes are others"},
 	{"last", peeks_last, METH_O, "last(index): its bytes at the last look"},

@@ -3,6 +3,8 @@
 #include "native.h"
 
 #define SURELY 20000 /* ns */
+#define STATE_VALUES 9 /* of a record of a state: layouts.STATE_FIELDS */
+#define AFTER 3        /* of layouts.WHEN_VALUES */
 #define VALUES 10   /* of a record of a fetch: layouts.FETCH_FIELDS */
 
 typedef struct {
@@ -10,7 +12,7 @@ typedef struct {
 	i64 number, worker, batched, due, mask; /* set by Python */
 	i64 fetch, samples, stage, t_fetch, t_collate, t_collated, digest_ns, rows_ns;
 	i64 calls, own_ns, fetched_ns, fetched_samples, skipped; /* since Python has last looked, which sets them to 0 */
-	PyObject *serving, *peeks, *places, *look, *waiting, *asked;
+	PyObject *serving, *peeks, *places, *look, *waiting, *state, *asked;
 } Fetching;
 
 typedef struct {
@@ -94,15 +96,38 @@ static PyObject *entering(PyObject *python, PyObject *const *args, Py_ssize_t n)
 	return (PyObject *)f;
 }
 
+/* Whether the states that have moved can be written here. */
+static int tell(Fetching *f)
+{
+	return f->state && is_record(f->state, STATE_VALUES) && peeks_can_tell(f->peeks);
+}
+
+/* Writes them; -1: there was no room, and saying so has failed. */
+static int told(Fetching *f, i64 ns)
+{
+	i64 values[STATE_VALUES] = {0, 0, f->number, f->worker, f->fetch, AFTER, 0, 0, ns};
+	PyObject *full = ((Serving *)f->serving)->full;
+
+	for (int lost = peeks_write(f->peeks, f->state, values); lost && some(full); lost--) {
+		PyObject *answer = PyObject_CallFunctionObjArgs(full, NULL);
+		if (!answer)
+			return -1;
+		Py_DecRef(answer);
+	}
+	return 0;
+}
+
 /* after(token, result, args, kwargs) of a fetch. */
 static PyObject *leaving(PyObject *python, PyObject *const *args, Py_ssize_t n)
 {
 	i64 t = now(), from, to;
+	int still;
 	Fetching *f = n == 4 && is_of(args[0], fetching_type) ? (Fetching *)args[0] : NULL;
 	Serving *s;
 
-	if (!f || f->fetch >= f->due || !is_of(f->serving, serving_type) || !some(f->peeks) || !is_peeks(f->peeks) || !peeks_quiet(f->peeks) ||
-		!some(f->places) || !is_places(f->places) || !places_quiet(f->places))
+	if (!f || f->fetch >= f->due || !is_of(f->serving, serving_type) || !some(f->places) || !is_places(f->places) ||
+		!places_quiet(f->places) || !some(f->peeks) || !is_peeks(f->peeks) ||
+		!((still = peeks_quiet(f->peeks)) || tell(f)))
 		return n == 4 ? PyObject_CallFunctionObjArgs(python, args[0], args[1], args[2], args[3], NULL)
 					  : fails(PyExc_TypeError, "after(token, result, args, kwargs)");
 	from = f->t_collate ? f->t_collate : t;
@@ -116,6 +141,8 @@ static PyObject *leaving(PyObject *python, PyObject *const *args, Py_ssize_t n)
 	s->done_collate_ns = to - from > f->digest_ns ? to - from - f->digest_ns : 0;
 	put_in(&f->asked, NULL);
 	put_in(&s->done, (PyObject *)f);
+	if (!still && told(f, t - f->t_fetch) < 0)
+		return NULL;
 	own(f, t, now());
 	return taken(Py_None);
 }
@@ -229,7 +256,7 @@ static PyObject *putting(PyObject *o, PyObject *const *args, Py_ssize_t n)
 		if (s->record && is_record(s->record, VALUES)) {
 			i64 values[VALUES] = {0, f->number, f->worker, s->batch, f->fetch, wait, s->done_fetch_ns, s->done_collate_ns, s->put_ns, f->samples};
 			PyObject *answer = NULL;
-			if (!put_values(s->record, (u64)s->done_t, values) && some(s->full) && !(answer = PyObject_CallFunctionObjArgs(s->full, NULL))) {
+			if (!put_values(s->record, (u64)s->done_t, values, NULL, 0) && some(s->full) && !(answer = PyObject_CallFunctionObjArgs(s->full, NULL))) {
 				Py_DecRef((PyObject *)f);
 				return NULL;
 			}
@@ -351,7 +378,8 @@ static PyMemberDef fetching_members[] = {
 	NUMBER(Fetching, t_fetch),	 NUMBER(Fetching, t_collate),  NUMBER(Fetching, t_collated),	  NUMBER(Fetching, digest_ns),
 	NUMBER(Fetching, rows_ns),	 NUMBER(Fetching, calls),	   NUMBER(Fetching, own_ns),		  NUMBER(Fetching, fetched_ns),
 	NUMBER(Fetching, fetched_samples), NUMBER(Fetching, skipped), OBJECT(Fetching, serving),	  OBJECT(Fetching, peeks),
-	OBJECT(Fetching, places),	 OBJECT(Fetching, look),	   OBJECT(Fetching, waiting),		  OBJECT(Fetching, asked),
+	OBJECT(Fetching, places),	 OBJECT(Fetching, look),	   OBJECT(Fetching, waiting),		  OBJECT(Fetching, state),
+	OBJECT(Fetching, asked),
 	{NULL},
 };
 

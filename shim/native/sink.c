@@ -362,15 +362,15 @@ static PyObject *integers_call(PyObject *o, PyObject *const *args, Py_ssize_t n)
 	return PyBool_FromLong(put);
 }
 
-/* A record of a function that is_record(), of values that are known to fit. */
-int put_values(PyObject *function, u64 t, const i64 *values)
+/* A record of a function that is_record(), of values that are known to fit, and a tail. */
+int put_values(PyObject *function, u64 t, const i64 *values, const void *tail, u64 n)
 {
 	Record *r = (Record *)PyCFunction_GetSelf(function);
 	u8 bytes[8 * FIELDS], *at = bytes;
 
 	for (int i = 0; i < r->n; at += r->size[i++])
 		memcpy(at, &values[i], r->size[i]);
-	return r->sink && sink_write((Sink *)r->sink, r->kind, t, bytes, r->bytes, NULL, 0);
+	return r->sink && sink_write((Sink *)r->sink, r->kind, t, bytes, r->bytes, tail, n);
 }
 
 int is_record(PyObject *function, int n)

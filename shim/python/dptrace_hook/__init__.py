@@ -96,21 +96,24 @@ def install():
             perform(WATCHED[name], sys.modules[name])
 
 
+def _ran(status, begin):
+    """os.system() has returned. As the interpreter ends, nothing can be imported."""
+    try:
+        from .record import guard
+        from .watch import children
+    except Exception:  # nothing of the program's runs in here
+        return
+    guard.closing(children.ran)(status, begin)
+
+
 def _system(original):
+    clock, told = time.monotonic_ns, _ran
+
     def system(command):
-        begin = time.monotonic_ns()
+        begin = clock()
         status = original(command)
         if status:
-            try:
-                from .record import guard
-                from .watch import children
-            except ImportError:
-                return status
-            try:
-                children.ran(status, sys._getframe(1), begin)
-            except Exception as e:
-                if guard.theirs(e):
-                    raise
+            told(status, begin)
         return status
     system.__module__, system.__doc__, system.__wrapped__ = original.__module__, original.__doc__, original
     return system

@@ -298,6 +298,170 @@ class Differential(unittest.TestCase):
         self.assertGreater(found, PROGRAMS // 10)
 
 
+    @NATIVE
+    def test_fetches_of_a_worker(self):
+        kinds = collections.Counter()
+        for seed in range(PROGRAMS // 10):
+            seen = []
+            for module in BOTH.values():
+                worker = Worker(module, seed)
+                seen.append((worker.run(), worker.events))
+            for one, other in zip(*[events for _, events in seen]):
+                self.assertEqual(one, other, seed)
+            self.assertEqual(seen[0], seen[1], seed)
+            kinds.update([e[0] for e in seen[0][1]] + [record[0] for record in seen[0][0][0]])
+        self.assertGreater(min(kinds[k] for k in ("enter", "leave", "look", "waiting", "ask", "full", "quiet", "raised", 6, 9)), PROGRAMS // 50, kinds)
+
+    @NATIVE
+    def test_multiple(self):
+        for seed in range(PROGRAMS):
+            r = random.Random(seed)
+            given, mask = integers(r), r.choice([0, 1, 3, 15, 255, -1, r.randrange(1 << 62)])
+            self.assertEqual(*[outcome(module.multiple, given, mask) for module in BOTH.values()])
+
+
+class Worker:
+    """A worker's life as a seed says, and what can be seen of it but the times."""
+
+    def __init__(self, module, seed):
+        self.module, self.random, self.events = module, random.Random(seed), []
+        self.records, self.drained = [], 0
+        self.ring = bytearray(128 + 256)
+        self.sink = module.Sink(self.ring, 256, 128, 1, 2)
+        self.memory = (ctypes.c_ubyte * 32)()
+        self.serving = type("Serving", (module.Serving,), {"__init__": lambda self, *args: None})(1, 2)
+        self.serving.record = module.Record(self.sink, 6, "IIiIIqqqqi")
+        self.state_record = module.Record(self.sink, 9, "IIIiIHHqq")
+        self.serving.ask, self.serving.full = self.called("ask"), self.called("full")
+        self.place = {"a": self}
+        self.fetcher = types.SimpleNamespace()
+        self.entering, self.leaving = module.entering(self.enter), module.leaving(self.leave)
+        self.fetching()
+
+    def called(self, name):
+        def function(*args):
+            self.events.append((name, [a for a in args if not isinstance(a, (self.module.Fetching, self.module.Serving))]))
+            if self.random.random() < 0.1:
+                raise LookupError(name)
+        return function
+
+    def fetching(self):
+        f = type("Fetching", (self.module.Fetching,), {})()
+        f.serving = self.random.choice([self.serving] * 5 + [None])
+        f.number, f.worker, f.batched = self.random.randrange(9), self.random.randrange(9), self.random.randrange(2)
+        f.peeks, f.places = self.module.Peeks(), self.random.choice([self.module.Places()] * 9 + [None])
+        at = ctypes.addressof(self.memory)
+        f.peeks.add(at, 16, at + 16, 8, self.memory)
+        if f.places is not None:
+            f.places.add(self.place, "a", self)
+        f.peeks.add(at, 16, at + 16, 4, self.memory)
+        f.peeks.add(at + 4, 16, at + 20, 12, self.memory, *self.random.choice([(), (at, 0)]))
+        for i, forms in enumerate(((0, 3, 3), (0, 1, 3, 1), (0, 2, 3, 2))):
+            f.peeks.tell(i, i + 7, self.random.choice(forms))
+        f.state = self.random.choice([None, self.state_record, self.state_record])
+        f.look = self.random.choice([None, self.look])
+        self.one = f
+        self.fetcher._dptrace = self.random.choice([f] * 9 + [None])
+
+    def look(self, f, data):
+        self.events.append(("look", data, f.skipped, f.samples))
+        f.skipped, f.mask = 0, self.random.choice([-1, 0, 1, 7, 63])
+        f.waiting = self.random.choice([None, lambda f, batch: self.called("waiting")(batch)])
+        if self.random.random() < 0.1:
+            raise LookupError
+
+    def enter(self, args, kwargs):
+        f = args[0].__dict__.get("_dptrace")
+        self.events.append(("enter", f is not None))
+        if f is not None:
+            f.fetch += 1
+            f.asked = args[1]
+            f.t_collate = f.t_collated = f.digest_ns = f.rows_ns = f.stage = 0
+        return f
+
+    def leave(self, f, result, args, kwargs):
+        self.events.append(("leave", result))
+        if f is not None:
+            self.events.append(("flushed", f.calls, f.fetched_samples, f.fetched_ns > 0, 0 <= f.own_ns <= 60000 * (f.calls + 2)))
+            f.calls = f.own_ns = f.fetched_ns = f.fetched_samples = 0
+            f.due = f.fetch + self.random.choice([0, 1, 2, 8])
+            f.peeks.moved()
+            f.places = f.places or self.module.Places()
+            self.serving.done = self.random.choice([None, f])
+
+    def state(self):
+        f, s = self.one, self.serving
+        return (f.fetch, f.samples, f.stage, f.calls, f.fetched_samples, f.skipped, f.mask, f.asked, f.waiting is None, f.t_collate > 0,
+                f.t_collated > 0, s.batch, s.fetches, s.asks, s.done is None, self.sink.number, self.sink.head,
+                sys.getrefcount(f), sys.getrefcount(s))
+
+    def step(self):
+        r, f, s = self.random, self.one, self.serving
+        does = r.random()
+        if does < 0.1:
+            self.memory[r.randrange(32)] ^= r.randrange(2)
+        elif does < 0.12:
+            self.place["a"] = r.choice([self, None])
+        elif does < 0.14:
+            self.fetching()
+        elif does < 0.3:
+            s.next_ask = s.fetches + r.choice([0, 1, 5])
+            s.asking((), None)
+        elif does < 0.4:
+            s.asked(None, r.choice([(5, [1]), (r.randrange(99), 2), None, (True, 2), [1, 2], ("x", 1), (1 << 70, 2), (-1, 2)]), (), None)
+        elif does < 0.9:
+            self.one_fetch()
+        else:
+            self.drain()
+
+    def drain(self):
+        while self.drained < self.sink.head:
+            at = 128 + self.drained % 256
+            length, kind, pad = struct.unpack_from("<IHH", self.ring, at)
+            self.drained += length
+            payload = bytes(self.ring[at + 24:at + length - pad])
+            if kind == 6:
+                values = struct.unpack("<IIiIIqqqqi", payload)
+                self.records.append((kind, values[:5], [v >= 0 for v in values[5:9]], values[9]))
+            elif kind == 9:
+                self.records.append((kind, payload[:32], payload[40:]))  # but for the time
+        struct.pack_into("<Q", self.ring, 16, self.sink.head)
+
+    def one_fetch(self):
+        r, f, s = self.random, self.one, self.serving
+        n = r.choice([1, 4])
+        asked = r.choice([list, list, tuple])(r.choices(range(1, 100), k=n)) if r.random() < 0.9 else r.choice([None, 3, ["x"], [True]])
+        args = (self.fetcher, asked)
+        before = len(self.events)
+        token = self.entering(args, None)
+        data = r.choice([list, list, tuple])(range(n)) if r.random() < 0.9 else "data"
+        if token is not None and r.random() < 0.95:
+            try:
+                token.before_collate((data,), None)
+                if r.random() < 0.9:
+                    token.after_collate(None, "batch", (data,), None)
+            except LookupError:
+                self.events.append(("raised", token.stage))
+                token.failed_collate(None, None, (data,), None)
+        self.leaving(token, "batch", args, None)
+        if before == len(self.events):
+            self.events.append(("quiet", f.fetch, s.done is f))
+        if r.random() < 0.8:
+            s.putting((), None)
+            s.put(None, None, (), None)
+
+    def run(self):
+        end = None
+        for _ in range(60):
+            try:
+                self.step()
+            except LookupError:
+                self.events.append(("raised",))
+            self.events.append(("state",) + self.state())
+        self.drain()
+        return self.records, end
+
+
 class Index:
     def __init__(self, number):
         self.number = number
@@ -483,6 +647,9 @@ class Manners(unittest.TestCase):
         own.places = module.Places()
         own.places.add({"a": own}, "a", own)
         own.integers = module.Integers(own.sink, 1, "I")
+        own.fetching, own.serving = type("F", (module.Fetching,), {})(), type("S", (module.Serving,), {})()
+        own.fetching.serving, own.serving.done, own.fetching.asked, own.serving.record = own.serving, own.fetching, [own], own.record
+        own.entering, own.leaving = module.entering(own.__init__), module.leaving(own.__init__)
         own.around = module.Around(own.record, own, None, None, own)
         there = weakref.ref(own)
         del own
@@ -762,6 +929,7 @@ class References(unittest.TestCase):
         peeks.add(at, 8, at + 8, 8, memory, at + 16, 0)
 
         integers, places, place = M.Integers(sink, 3, "I"), M.Places(), {}
+        workers = [Worker(M, i) for i in range(8)]
         places.add(place, "a", None)
 
         class Own:
@@ -835,6 +1003,12 @@ class References(unittest.TestCase):
             tried(integers, i, 1, 2)
             tried(integers, i)
             tried(integers, i, -1, [1])
+            tried(M.multiple, [1, i], 3)
+            tried(M.multiple, [1, 1 << 64], 3)
+            workers[i % len(workers)].random.seed(i)
+            for _ in range(4):
+                tried(workers[i % len(workers)].step)
+            del workers[i % len(workers)].events[:], workers[i % len(workers)].records[:]
             place["a"] = i if i & 1 else None
             tried(places.changed)
             tried(places.set, 0, place, "a", i if i & 1 else None)

@@ -776,3 +776,66 @@ class Kept(HookTest):
         plain, hooked = self.run_program(self.PROGRAM, hooked=False), self.run_program(self.PROGRAM)
         self.assertEqual(plain[0], 0, plain[2])
         self.assertEqual(hooked, plain)
+
+
+class Ends(HookTest):
+    """As the interpreter ends, the names of modules are None while objects of the program's still end: each calls what it calls in a
+    plain run, and no traceback is printed."""
+
+    PROGRAM = """
+        import builtins, functools, subprocess
+        system, kept = os.system, []
+        class Last:
+            "Outlives all modules, and then uses what it has."
+            def __init__(self, name, run):
+                self.name, self.run, self.write = name, run, os.write
+            def __del__(self):
+                try:
+                    self.run()
+                    self.write(1, (self.name + "\\n").encode())
+                except BaseException as e:
+                    self.write(1, (self.name + " " + type(e).__name__ + "\\n").encode())
+        def cycle(loader):
+            while True:
+                for batch in loader:
+                    yield batch
+        class Trainer:
+            def __init__(self, **options):
+                self.loader = DataLoader(torch.ones(64, 4), batch_size=4, generator=torch.Generator(), **options)
+                self.model = torch.nn.Linear(4, 1)
+                self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+                self.batches = cycle(self.loader)
+            def step(self):
+                self.model(next(self.batches)).mean().backward()
+                self.optimizer.step()
+                self.optimizer.zero_grad()
+        def main():
+            workers = {"num_workers": 1, "multiprocessing_context": "fork"}
+            for n, options in enumerate(({}, workers, dict(workers, persistent_workers=True))):
+                trainer = Trainer(**options)
+                trainer.step()
+                setattr((functools, builtins, torch)[n], "kept%d" % n, trainer)
+            trainer = Trainer()
+            trainer.step()
+            functools.steps = Last("steps", trainer.optimizer.step)
+            functools.zeroes = Last("zeroes", trainer.optimizer.zero_grad)
+            functools.system = Last("system", functools.partial(os.system, "exit 3"))
+            functools.batches = Last("batches", functools.partial(next, trainer.batches))
+            done = subprocess.run([sys.executable, "-c", "raise SystemExit(4)"])
+            builtins.done = Last("returncode", functools.partial(getattr, done, "returncode"))
+            child = subprocess.Popen([sys.executable, "-c", "raise SystemExit(4)"])
+            child.wait()
+            functools.child = child
+            builtins.child = Last("popen", functools.partial(getattr, child, "returncode"))
+            functools.norm = Last("norm", functools.partial(torch.nn.BatchNorm1d(4).eval(), torch.ones(1, 4)))
+            functools.modes = Last("modes", torch.no_grad().__enter__)
+            print("main is over", flush=True)
+        if __name__ == "__main__":
+            main()
+        """
+
+    def test_objects_that_outlive_the_modules(self):
+        plain, hooked = self.run_program(self.PROGRAM, hooked=False), self.run_program(self.PROGRAM)
+        self.assertEqual(plain[0], 0, plain[2])
+        self.assertEqual((hooked[0], sorted(hooked[1].splitlines())), (plain[0], sorted(plain[1].splitlines())), hooked[2])
+        self.assertEqual(hooked[2], plain[2])

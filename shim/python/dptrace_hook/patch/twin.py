@@ -22,6 +22,8 @@ _CODES = frozenset("BHIQhiq")
 _FIELDS = 31  # at most, of a record
 _INTEGERS = 4096  # at most, of a list in a record
 _INT = {int}
+UNTOLD, MERSENNE, TORCH, WORDS = range(4)  # forms of Peeks.tell()
+_MERSENNE, _TORCH = struct.Struct("<i"), struct.Struct("<iII")
 
 # What of these is read by getattr is no code of the program's.
 _PLAIN = (types.FunctionType, types.BuiltinFunctionType)
@@ -268,9 +270,48 @@ class Peeks:
     def quiet(self):
         """Whether nothing has moved."""
         for p in self._peeks:
-            if (p.through is not None and p.through[0] != p.value) or p.first != p.was_first or p.second != p.was_second:
+            if p.moved():
                 return False
         return True
+
+    def tell(self, index, slot, form):
+        """How a record of a state says what it has moved to, as long as it is not set anew: MERSENNE (four words, then i32
+        position), TORCH (four words, then i32 left, seeded, u32 next), WORDS (all of it), or UNTOLD."""
+        p = self._at(index)
+        if not 0 <= slot < 1 << 32 or not UNTOLD <= form <= WORDS or len(p.last) != {MERSENNE: 20, TORCH: 28}.get(form, len(p.last)):
+            raise ValueError("no such form")
+        p.slot, p.form = slot, form
+
+    def told(self, index):
+        """Whether it was, since this was last asked."""
+        p = self._at(index)
+        told, p.told = p.told, False
+        return told
+
+    def _can_tell(self):
+        for p in self._peeks:
+            if p.moved() and (p.form == UNTOLD or (p.through is not None and p.through[0] != p.value)):
+                return False
+        return True
+
+    def _write(self, record, number, worker, fetch, when, ns):
+        """For how many there was no room."""
+        lost = 0
+        for p in self._peeks:
+            if p.moved():
+                p.look()
+                p.told = True
+                last = bytes(p.last)
+                place, position = last[:16], 0
+                if p.form == WORDS:
+                    place = b""
+                elif p.form == MERSENNE:
+                    position = _MERSENNE.unpack_from(last, 16)[0]
+                else:
+                    left, _, position = _TORCH.unpack_from(last, 16)
+                    position = 624 if left == 1 else position
+                lost += not record(0, p.slot, 0, number, worker, fetch, when, len(place), position, ns, place or last)
+        return lost
 
     def last(self, index):
         return bytes(self._at(index).last)
@@ -282,7 +323,7 @@ class Peeks:
 
 
 class _Peek:
-    __slots__ = ("first", "second", "was_first", "was_second", "last", "keep", "through", "value")
+    __slots__ = ("first", "second", "was_first", "was_second", "last", "keep", "through", "value", "slot", "form", "told")
 
     def __init__(self, address1, n1, address2, n2, keep, *through):
         if len(through) not in (0, 2):
@@ -297,10 +338,14 @@ class _Peek:
         last = memoryview(self.last)
         self.was_first, self.was_second = last[:n1], last[n1:]
         self.through, self.value = None, 0
+        self.slot, self.form, self.told = 0, UNTOLD, False
         if through and through[0]:
             self.through, self.value = _view(through[0], 8).cast("Q"), through[1]
         if self.through is None or self.through[0] == self.value:
             self.look()
+
+    def moved(self):
+        return (self.through is not None and self.through[0] != self.value) or self.first != self.was_first or self.second != self.was_second
 
     def look(self):
         self.was_first[:], self.was_second[:] = self.first, self.second

@@ -5,6 +5,7 @@ from _thread import get_ident
 now = time.monotonic_ns
 _INT = {int}
 _INTEGERS = 4096
+_AFTER = 3  # of layouts.WHEN_VALUES
 _SURELY = 20000  # ns: what of ours took longer was not the processor's, the thread had to wait for it
 
 
@@ -29,7 +30,8 @@ class Fetching:
     serving         the Serving; None in the main process
     batched         1: a fetch is of a list of samples
     due             the first fetch that entering() and leaving() call Python for; all before it are quiet, if
-    peeks, places   show that nothing has moved
+    peeks, places   show that nothing has moved, or
+    state           a Record of a state, may say all that has: see Peeks.tell
     look, mask      look(self, data) is called with what was fetched, unless mask is not negative and none of the indices that
                     were asked for is a multiple() of it
     waiting         by look(): waiting(self, batch) is called with what collate has made of it, or None
@@ -45,7 +47,7 @@ class Fetching:
         self.number = self.worker = self.due = self.samples = self.stage = 0
         self.t_fetch = self.t_collate = self.t_collated = self.digest_ns = self.rows_ns = 0
         self.calls = self.own_ns = self.fetched_ns = self.fetched_samples = self.skipped = 0
-        self.serving = self.peeks = self.places = self.look = self.waiting = self.asked = None
+        self.serving = self.peeks = self.places = self.look = self.waiting = self.state = self.asked = None
         return self
 
     def before_collate(self, args, kwargs):
@@ -157,8 +159,11 @@ def leaving(python):
     """after() of a fetch."""
     def after(f, result, args, kwargs):
         t = now()
-        if (not isinstance(f, Fetching) or f.fetch >= f.due or not isinstance(f.serving, Serving) or f.peeks is None
-                or not f.peeks.quiet() or f.places is None or not f.places.quiet()):
+        if (not isinstance(f, Fetching) or f.fetch >= f.due or not isinstance(f.serving, Serving) or f.places is None
+                or not f.places.quiet() or f.peeks is None):
+            return python(f, result, args, kwargs)
+        still = f.peeks.quiet()
+        if not still and (f.state is None or not f.peeks._can_tell()):
             return python(f, result, args, kwargs)
         begin, end = f.t_collate or t, f.t_collated or t
         f.fetched_ns += t - f.t_fetch - f.digest_ns - f.rows_ns
@@ -167,6 +172,10 @@ def leaving(python):
         s = f.serving
         s.done_t, s.done_fetch_ns, s.done_collate_ns = f.t_fetch, begin - f.t_fetch, max(end - begin - f.digest_ns, 0)
         f.asked, s.done = None, f
+        if not still:
+            lost = f.peeks._write(f.state, f.number, f.worker, f.fetch, _AFTER, t - f.t_fetch)
+            for _ in range(lost if s.full is not None else 0):
+                s.full()
         f.own_ns += min(now() - t, _SURELY)
         return None
     return after

@@ -87,7 +87,7 @@ def locals_of(frame):
     return found
 
 
-_DICT_GETTERS = (types.GetSetDescriptorType, types.MemberDescriptorType)  # the second: of SimpleNamespace
+_DICT_GETTERS = ids(types.GetSetDescriptorType, types.MemberDescriptorType)  # the second: of SimpleNamespace
 
 
 def attributes_of(obj, cls):
@@ -95,7 +95,7 @@ def attributes_of(obj, cls):
     for k in mro(cls):
         d = members(k).get("__dict__")
         if d is not None:
-            attributes = d.__get__(obj) if type(d) in _DICT_GETTERS else None
+            attributes = d.__get__(obj) if id(type(d)) in _DICT_GETTERS else None
             return attributes if type(attributes) is dict else {}
     return {}
 
@@ -107,7 +107,7 @@ def attributes(obj):
 def barred(cls):
     """Reports whether a class has something of its own in the place of __dict__."""
     d = member(cls, "__dict__")
-    return d is not None and type(d) not in _DICT_GETTERS
+    return d is not None and id(type(d)) not in _DICT_GETTERS
 
 
 _library = {}

@@ -30,7 +30,7 @@ class Mersenne:
 
     def __init__(self, key, pos, keep):
         self.keep = keep  # the memory is the generator's
-        self.region = (key + 4, 16, pos, 4, keep)  # of native.Peeks
+        self.region, self.form = (key + 4, 16, pos, 4, keep), 1  # of native.Peeks: its add() and tell()
         self.key = memoryview((ctypes.c_char * _KEY_BYTES).from_address(key)).cast("B")
         self.words = self.key[4:20]
         self.pos = memoryview((ctypes.c_char * 4).from_address(pos)).cast("B")
@@ -113,6 +113,7 @@ class Torch:
         place = id(self.g) + _HEAD_BYTES  # THPGenerator of torch/csrc/Generator.h: the at::Generator is what follows the object's head
         held = ctypes.c_uint64.from_address(place).value == self.at
         self.region = (self.at + offset + 4, 16, self.at + offset - 12, 12, self.g, place, self.at) if held else None
+        self.form = 2
         if self.place(self.peek())[1] != _MT.unpack(official)[624]:
             raise ValueError("torch.Generator counts in another way")
 
@@ -176,6 +177,7 @@ class Pcg:
         self.words = memoryview((ctypes.c_char * 32).from_address(ctypes.c_void_p.from_address(at).value)).cast("B")
         self.half = memoryview((ctypes.c_char * 8).from_address(at + ctypes.sizeof(ctypes.c_void_p))).cast("B")
         self.region = (ctypes.c_void_p.from_address(at).value, 32, at + ctypes.sizeof(ctypes.c_void_p), 8, bits)
+        self.form = 3
         if self.peek() != _pcg(bits.state):
             raise ValueError("PCG64 is laid out in another way")
 

@@ -58,6 +58,8 @@ class Slot:
             self.at = peeks.add(*region)
         elif region is not None:
             peeks.set(self.at, *region)
+        if self.reader.region is not None and self.found.role != "order":  # of those the whole state is written
+            peeks.tell(self.at, self.number, self.reader.form)
 
     def slow(self):
         return self.reader.region is None or self.place < 0 and self.found.holder is not None
@@ -210,7 +212,7 @@ class Slots:
             peeked = slot.peek()
             if slot.at in moved:
                 slot.renew(self.peeks)  # it may lie elsewhere now
-            if peeked != slot.last:
+            if peeked != slot.last or (slot.at >= 0 and self.peeks.told(slot.at)):  # told: the last was written without us
                 slot.last = peeked
                 self.write(slot, when, fetch, dur_ns)
         if self.hidden:

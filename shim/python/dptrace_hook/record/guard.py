@@ -62,6 +62,25 @@ _FREE = ("builtins", "torch", "numpy", "dptrace_hook")  # modules whose exceptio
 wrapping.guard["theirs"] = theirs
 
 
+def closing(call):
+    """A function of ours that others call, without its errors: also as the interpreter ends, when the names of modules are None."""
+    judge, finalizing = theirs, sys.is_finalizing
+
+    def guarded(*args):
+        try:
+            return call(*args)
+        except Exception as e:
+            try:
+                goes_on = judge(e)
+            except Exception:
+                if not finalizing():
+                    raise
+                goes_on = False
+            if goes_on:
+                raise
+    return guarded
+
+
 def _callable_by_us(file):
     """Reports whether a file is ours, the standard library's or torch's."""
     if file.startswith((_HERE, "<frozen ")):

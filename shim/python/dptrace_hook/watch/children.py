@@ -11,6 +11,7 @@ from _thread import get_ident
 from ..patch import wrapping
 from ..record import guard, ring
 from ..read import objects
+from ..read.notes import Notes
 
 _OPS = opcode.opmap
 _CACHE, _POP, _CONST = _OPS.get("CACHE", -1), _OPS["POP_TOP"], _OPS["LOAD_CONST"]
@@ -22,7 +23,7 @@ after_end = None  # asked after the status of each multiprocessing.Process that 
 
 _told = set()
 _last = {}  # by thread: (pid, exit code) of the child that ended badly last, of which a function of subprocess has learned
-_pids = {}  # by id of a CompletedProcess: (weak reference to it, pid)
+_pids = Notes()  # of a CompletedProcess its pid
 
 
 def write(facts):
@@ -95,37 +96,31 @@ def _through(by):
             if type(result) is int and result == code:
                 learned(pid, code, True, by)
             else:
-                _remember(result, pid)
+                _pids.put(result, pid)
     return begins, returned, failed
 
 
-def _remember(result, pid):
-    import weakref
-    number = id(result)
-    _pids[number] = weakref.ref(result, lambda _: _pids.pop(number, None)), pid
+def _returncode(cls, pid_of, by):
+    """A property in place of an attribute, which stays where it is: in the instance's dictionary. All that it needs is bound to it:
+    Popen.__del__ asks for it, also as the interpreter ends."""
+    own, called = cls.__dict__["__dict__"].__get__, objects.called
+    tell = guard.closing(lambda self, code: got(pid_of(self), code, wrapping.caller(), by))
 
-
-def _returncode(pid_of, by):
-    """A property in place of an attribute, which stays where it is: in the instance's dictionary."""
     def read(self):
         try:
-            code = objects.attributes(self)["returncode"]
+            code = own(self)["returncode"]
         except KeyError:
-            raise AttributeError("'%s' object has no attribute 'returncode'" % objects.called(type(self))) from None
-        try:
-            if code:
-                got(pid_of(self), code, sys._getframe(1), by)
-        except Exception as e:
-            if guard.theirs(e):
-                raise
+            raise AttributeError("'%s' object has no attribute 'returncode'" % called(type(self))) from None
+        if code:
+            tell(self, code)
         return code
 
     def write_(self, code):
-        objects.attributes(self)["returncode"] = code
+        own(self)["returncode"] = code
 
     def delete(self):
         try:
-            del objects.attributes(self)["returncode"]
+            del own(self)["returncode"]
         except KeyError:
             raise AttributeError("returncode") from None
     return property(read, write_, delete)
@@ -139,8 +134,8 @@ def watch_subprocess(module):
         wrapping.wrap(module.Popen, name, after=_asked("Popen.%s" % name))
     for name in ("call", "check_call", "run"):
         wrapping.wrap(module, name, *_through("subprocess.%s" % name))
-    module.Popen.returncode = _returncode(lambda self: objects.attributes(self).get("pid"), "Popen.returncode")
-    module.CompletedProcess.returncode = _returncode(lambda self: _pids.get(id(self), (None, None))[1], "CompletedProcess.returncode")
+    module.Popen.returncode = _returncode(module.Popen, lambda self: objects.attributes(self).get("pid"), "Popen.returncode")
+    module.CompletedProcess.returncode = _returncode(module.CompletedProcess, _pids.of, "CompletedProcess.returncode")
 
 
 def _status(process):
@@ -172,9 +167,9 @@ def watch_process(module):
         base.exitcode = property(wrapping.around(original.fget, after=exitcode), None, None, original.__doc__)
 
 
-def ran(status, frame, begin):
+def ran(status, begin):
     """os.system() has returned."""
-    learned(0, -(status & 0x7f) if status & 0x7f else status >> 8, used(frame), "os.system", begin)
+    learned(0, -(status & 0x7f) if status & 0x7f else status >> 8, used(wrapping.caller()), "os.system", begin)
 
 
 def watch_signals():

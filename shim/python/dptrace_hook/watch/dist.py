@@ -107,7 +107,7 @@ def watch_ddp(module):
 
 def watch_join(module):
     """torch.distributed.algorithms.join: DistributedDataParallel.join() gives one, too."""
-    wrap(module.Join, "__enter__", lambda _, self: tell("join", "", []) if self.__dict__.get("_enable") is not False else None)
+    wrap(module.Join, "__enter__", lambda _, self: tell("join", "", []) if objects.attributes(self).get("_enable") is not False else None)
 
 
 def watch_fsdp(module):

@@ -8,7 +8,7 @@ from ..patch import wrapping
 from ..patch.load import native
 from ..record import guard, ring
 from ..record.ring import cpu, mono
-from ..read import attributes, digests, heap, open_files, pagemap, slots
+from ..read import attributes, digests, heap, objects, open_files, pagemap, slots
 from ..read.quiet import Quiet
 from . import failures
 
@@ -82,7 +82,7 @@ def attach(fetcher, dataset, collate):
     fetches.look = None if fetches.digests is None else look
     if worker is not None:
         worker.next_ask, worker.full = 0, ring.full
-        worker.cpu0, worker.wrote0 = time.process_time_ns(), written() if type(fetcher).__name__ == "_IterableDatasetFetcher" else -1
+        worker.cpu0, worker.wrote0 = time.process_time_ns(), written() if objects.called(type(fetcher)) == "_IterableDatasetFetcher" else -1
     d = fetcher.__dict__
     d["_dptrace"] = fetches
     if d.get("collate_fn") is collate:
@@ -180,7 +180,7 @@ def leave(fetches, result, args, kwargs):
         open_files.main().look()
     else:
         worker.done, worker.done_t, worker.done_fetch_ns, worker.done_collate_ns = fetches, t0, begin - t0, collate_ns
-        worker.record = ring.packer(ring.FETCH)
+        worker.record, fetches.state = ring.packer(ring.FETCH), ring.packer(ring.STATE)
     quiet(fetches, number)
     ring.ring.calls += fetches.calls + 1
     ring.ring.hook_ns += fetches.own_ns
@@ -282,3 +282,5 @@ def after_fork():
     """In a child of a worker: its ring is the parent's."""
     if here.worker is not None:
         here.worker.record = here.worker.full = None
+        if here.worker.last is not None:
+            here.worker.last.state = None

@@ -18,8 +18,8 @@ _state = {"fork": None, "tasks": 0}
 
 def watch():
     from multiprocessing.process import BaseProcess
-    os.register_at_fork(before=forking, after_in_child=forked)
-    atexit.register(ended)
+    os.register_at_fork(before=guard.closing(forking), after_in_child=guard.closing(forked))
+    atexit.register(guard.closing(ended))
     children.watch_signals()
     wrapping.wrap(BaseProcess, "run", runs, has_run, has_failed)
     processes.watch(BaseProcess)
@@ -27,39 +27,31 @@ def watch():
 
 def forking():
     """In the parent of any os.fork()."""
-    try:
-        heap.before_fork(not under_multiprocessing())
-        process = processes.being_forked(sys._getframe(1))
-        if process is not None:
-            processes.before_fork(process)
-    except Exception as e:
-        if guard.theirs(e):
-            raise
+    heap.before_fork(not under_multiprocessing())
+    process = processes.being_forked(wrapping.caller())
+    if process is not None:
+        processes.before_fork(process)
 
 
 def forked():
     """In the child of any os.fork()."""
-    try:
-        ring.after_fork("fork")
-        guard.after_fork()
-        slots.after_fork()
-        heap.after_fork()
-        dist.after_fork()
-        collectives.after_fork()
-        identity.after_fork()
-        attributes.after_fork()
-        modes.after_fork()
-        steps.after_fork()
-        training.after_fork()
-        iterators.after_fork()
-        fetches.after_fork()
-        _state["fork"], _state["tasks"] = None, 0
-        if not under_multiprocessing():  # those say what they are when they run
-            _state["fork"] = slots.Child()
-        processes.after_fork(sys._getframe(1))
-    except Exception as e:
-        if guard.theirs(e):
-            raise
+    ring.after_fork("fork")
+    guard.after_fork()
+    slots.after_fork()
+    heap.after_fork()
+    dist.after_fork()
+    collectives.after_fork()
+    identity.after_fork()
+    attributes.after_fork()
+    modes.after_fork()
+    steps.after_fork()
+    training.after_fork()
+    iterators.after_fork()
+    fetches.after_fork()
+    _state["fork"], _state["tasks"] = None, 0
+    if not under_multiprocessing():  # those say what they are when they run
+        _state["fork"] = slots.Child()
+    processes.after_fork(wrapping.caller())
 
 
 def under_multiprocessing():
@@ -103,24 +95,20 @@ def process_ends(child, orderly):
 
 
 def ended():
-    try:
-        if ring.ring.pid == os.getpid():
-            if _state["fork"] is not None:
-                _state["fork"].end()
-            raised = failures.uncaught()
-            collectives.ended()
-            if raised is not None:
-                failures.ended(raised)
-            else:
-                children.ended()
-            iterators.process_ends()
-            if not children.awaited():
-                ring.ring.close()
-            elif ring.ring.open and not ring.ring.dead:
-                ring.ring.count()
-    except Exception as e:
-        if guard.theirs(e):
-            raise
+    if ring.ring.pid == os.getpid():
+        if _state["fork"] is not None:
+            _state["fork"].end()
+        raised = failures.uncaught()
+        collectives.ended()
+        if raised is not None:
+            failures.ended(raised)
+        else:
+            children.ended()
+        iterators.process_ends()
+        if not children.awaited():
+            ring.ring.close()
+        elif ring.ring.open and not ring.ring.dead:
+            ring.ring.count()
 
 
 def serves(results):

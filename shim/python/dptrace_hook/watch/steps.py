@@ -126,24 +126,20 @@ def entries():
     return list(_entries.values())
 
 
-def stepped(optimizer, args=None, kwargs=None):
+def stepped(optimizer):
     """After a step: torch's global post hook (torch >= 2.0), or called by our wrapper of step()."""
-    try:
-        if compiling():
-            return
-        global taken, _entry
-        taken += 1
-        entry = _entry
-        if entry is None or entry.reference() is not optimizer:
-            entry = _entry = entry_of(optimizer)
-            if not entry.told:
-                _tell(entry, optimizer)
-        _use(entry)
-        if look is not None:
-            look(optimizer)
-    except Exception as e:
-        if guard.theirs(e):
-            raise
+    global taken, _entry
+    if compiling():
+        return
+    taken += 1
+    entry = _entry
+    if entry is None or entry.reference() is not optimizer:
+        entry = _entry = entry_of(optimizer)
+        if not entry.told:
+            _tell(entry, optimizer)
+    _use(entry)
+    if look is not None:
+        look(optimizer)
 
 
 def _use(entry):
@@ -186,7 +182,7 @@ def watch(module):
     wrapping.wrap(optimizer, "zero_grad", before=_zeroing, traced=True)
     register = getattr(module, "register_optimizer_step_post_hook", None)
     if register is not None:
-        register(stepped)
+        register(guard.closing(lambda optimizer, *_: stepped(optimizer)))
     return True
 
 

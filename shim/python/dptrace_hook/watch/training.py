@@ -143,7 +143,7 @@ def _note_mode(cls):
 
     def __new__(cls, *args, **kwargs):
         global off
-        if not (args[0] if args else kwargs.get("mode", True)):
+        if (args[0] if args else kwargs.get("mode", True)) is False:
             off = True
         return object.__new__(cls)
     cls.__new__ = wrapping.dress(__new__, init)
@@ -262,12 +262,10 @@ def disarm():
 def _looking(original):
     """Stands for torch.nn.functional._verify_batch_size(size), which batch_norm calls in training mode. It raises, so it is
     called as the __init__ of a class: by the interpreter, not by a frame of ours."""
+    looking = guard.closing(look)
+
     def __new__(cls, size):
-        try:
-            look(size)
-        except Exception as e:
-            if guard.theirs(e):
-                raise
+        looking(size)
         return object.__new__(cls)
     return type("_verify_batch_size", (), {"__new__": __new__, "__init__": staticmethod(original), "_dptrace": original,
                                            "__slots__": ()})
@@ -275,7 +273,7 @@ def _looking(original):
 
 def look(size):
     global alone
-    if sys._getframe(2).f_code.co_name == "batch_norm" and type(size[0]) is int and size[0] == 1 and not steps.compiling():
+    if wrapping.caller().f_code.co_name == "batch_norm" and type(size[0]) is int and size[0] == 1 and not steps.compiling():
         alone = True
         disarm()
 
