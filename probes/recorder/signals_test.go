@@ -7,13 +7,14 @@ import (
 	"slices"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // However long it takes to write what is left when the target has ended: Ctrl-C ends
 // the recorder, the first one soon, a second one at once. What only tells a program
 // something does not.
 func TestSignalsWhileClosing(t *testing.T) {
-	for _, sent := range [][]syscall.Signal{{syscall.SIGINT}, {syscall.SIGTERM, syscall.SIGTERM}, {syscall.SIGUSR1, syscall.SIGWINCH, syscall.SIGHUP}} {
+	for _, sent := range [][]syscall.Signal{{syscall.SIGINT}, {syscall.SIGHUP, syscall.SIGTERM}, {syscall.SIGUSR1, syscall.SIGWINCH, syscall.SIGHUP}} {
 		cmd := exec.Command("/proc/self/exe", "closing")
 		out, err := cmd.StdoutPipe()
 		if err != nil {
@@ -22,6 +23,7 @@ func TestSignalsWhileClosing(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
+		hung := time.AfterFunc(30*time.Second, func() { _ = cmd.Process.Kill() })
 		if line, _, _ := bufio.NewReader(out).ReadLine(); string(line) != "closing" {
 			t.Fatalf("it said %q", line)
 		}
@@ -30,10 +32,11 @@ func TestSignalsWhileClosing(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		var ended *exec.ExitError
+		var ended *exec.ExitError // in the order of their numbers: so they come when they come together
 		if err := cmd.Wait(); !errors.As(err, &ended) || ended.Sys().(syscall.WaitStatus).Signal() != sent[len(sent)-1] {
 			t.Errorf("after %v it ended so: %v", sent, err)
 		}
+		hung.Stop()
 	}
 }
 
