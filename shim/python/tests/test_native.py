@@ -1020,6 +1020,7 @@ class References(unittest.TestCase):
                 other = M.Sink(bytearray(200), 64, 128, 1, 2)
                 tried(M.Record(other, 1, "I"), 1, 2)
                 other.close()
+                tried(M.Sink, memoryview(bytearray(200)), 64, 128, 1, 2)
                 tried(M.Sink, bytearray(200), 64, 128, 1, 200)
                 tried(M.Sink, bytes(200), 64, 128, 1, 2)
                 tried(M.Record, other, 1, "z")
