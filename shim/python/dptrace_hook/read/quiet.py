@@ -5,7 +5,8 @@ _count = []  # torch's functions that tell how many modes are in force: of funct
 
 
 def _bind():
-    known = sys.modules["torch"]._C.__dict__
+    c = sys.modules["torch"]._C
+    known = c.__dict__
     _count[:] = (known.get("_len_torch_function_stack") or (_one if "_get_torch_function_mode" in known else int),
                  known.get("_len_torch_dispatch_stack") or (_one if "_DisableTorchDispatch" in known else int))
 
