@@ -16,6 +16,9 @@ TRAIN = """
                            worker_init_fn=lambda w: np.random.seed(w)))
     """
 
+# After each fetch, in the place of what C or its twin does for most of them.
+LEAVE = "def leave(*args):\n    raise ValueError('planted')\n\n\nafter_fetch = leave\n"
+
 
 class FailOpen(HookTest):
     def test_every_part_of_the_hook_may_fail(self):
@@ -37,7 +40,8 @@ class FailOpen(HookTest):
             with open(path) as f:
                 whole = f.read()
             self.change(module, "def _planted(*args, **kwargs):\n    raise ValueError('planted')\n\n\n"
-                        + "".join(n + " = _planted\n" for n in names))
+                        + "".join(n + " = _planted\n" for n in names)
+                        + "before_fetch = after_fetch = _planted\n" * (module == "fetches"))
             for name in names:
                 self.assertIn("def %s(" % name.split(".")[-1], whole, "%s.%s is not there to be broken" % (module, name))
             hooked = self.run_program(TRAIN)
@@ -46,7 +50,7 @@ class FailOpen(HookTest):
                 f.write(whole)
 
     def test_errors_of_ours_are_told(self):
-        self.change("fetches", "def leave(*args):\n    raise ValueError('planted')\n")
+        self.change("fetches", LEAVE)
         code, _, err = self.run_program(TRAIN)
         self.assertEqual(code, 0, err)
         told = [e for r in self.rings() for e in r.of("errors")]
@@ -55,7 +59,7 @@ class FailOpen(HookTest):
         self.assertIn("planted", told[0].last)
 
     def test_how_many_errors_is_told_as_the_process_ends(self):
-        self.change("fetches", "def leave(*args):\n    raise ValueError('planted')\n")
+        self.change("fetches", LEAVE)
         code, _, err = self.run_program("""
             if __name__ == "__main__":
                 fit(DataLoader(Noise(), batch_size=4, num_workers=1, multiprocessing_context="fork"), 1)
@@ -67,7 +71,7 @@ class FailOpen(HookTest):
         self.assertEqual({r.flags for r in self.rings()}, {layouts.FLAG_ENDED})
 
     def test_a_hook_that_gives_up_says_so(self):
-        self.change("fetches", "def leave(*args):\n    raise ValueError('planted')\n")
+        self.change("fetches", LEAVE)
         code, _, err = self.run_program("""
             if __name__ == "__main__":
                 fit(DataLoader(Noise(40), batch_size=1), 1)

@@ -631,6 +631,7 @@ class Raised(HookTest):
                 os.kill(os.getpid(), signal.SIGUSR1)
                 for _ in range(10):
                     pass
+            after_fetch = leave
             """)
         code, out, err = self.run_program(self.PROGRAM)
         self.assertEqual((code, out), (0, "Planned an object\nPlanned a method\nPlanned wrapped\nPlanned wrapped\nIndexError list index out of range\n"
@@ -642,6 +643,7 @@ class Raised(HookTest):
             def leave(*args):
                 import sys
                 sys.modules["__main__"].called()
+            after_fetch = leave
             """)
         code, out, err = self.run_program("""
             class Mine(Exception):
@@ -662,6 +664,7 @@ class Raised(HookTest):
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(get_ident()), ctypes.py_object(sys.modules["__main__"].Late))
                 for _ in range(1000):
                     pass
+            after_fetch = leave
             """)
         code, out, err = self.run_program("""
             class Late(Exception):
