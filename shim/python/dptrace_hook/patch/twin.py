@@ -25,8 +25,7 @@ _INT = {int}
 UNTOLD, MERSENNE, TORCH, WORDS = range(4)  # forms of Peeks.tell()
 _MERSENNE, _TORCH = struct.Struct("<i"), struct.Struct("<iII")
 
-# What of these is read by getattr is no code of the program's.
-_PLAIN = (types.FunctionType, types.BuiltinFunctionType)
+# Read by getattr of Python's own functions alone: no code of the program's.
 # __annotate__ since 3.14: to ask for __annotations__ would evaluate them.
 _COPIED = ("__module__", "__name__", "__qualname__", "__doc__", "__annotate__" if hasattr(types.FunctionType, "__annotate__")
            else "__annotations__")
@@ -82,7 +81,7 @@ def Around(original, before, after, failed, theirs):
 
     global _code
     _code = wrapper.__code__
-    if type(original) in _PLAIN:
+    if type(original) is types.FunctionType or type(original) is types.BuiltinFunctionType:  # not `in`: a metaclass may have an ==
         for name in _COPIED:
             try:
                 setattr(wrapper, name, getattr(original, name))
