@@ -213,10 +213,11 @@ class Uncaught(HookTest):
 
     def test_what_leaves_the_worker_loop(self):
         self.change("fetches", """
-            def _planted(original, *args, **kwargs):
+            def _planted(args, kwargs):
                 def broken(*a, **k):
                     raise MemoryError("in torch itself")
-                return _serve(broken, *args, **kwargs)
+                sys.modules["torch.utils.data._utils.worker"]._worker_loop.__globals__["ManagerWatchdog"] = broken  # which the loop makes first
+                return _serve(args, kwargs)
             _serve, serve = serve, _planted
             """)
         code, out, err = self.run_program("""

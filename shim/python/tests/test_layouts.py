@@ -1,5 +1,6 @@
 """What the hook packs is what its layouts call it: here each value is another one. No program is run."""
 import os
+import struct
 import sys
 import tempfile
 import unittest
@@ -11,6 +12,7 @@ from harness import PYTHON
 
 sys.path.insert(0, PYTHON)
 import rings  # noqa: E402
+from dptrace_hook.patch import twin_serving  # noqa: E402
 from dptrace_hook.record import layouts, ring  # noqa: E402
 from dptrace_hook.read import digests, open_files, slots  # noqa: E402
 from dptrace_hook.watch import fetches, iterators, steps, training  # noqa: E402
@@ -19,9 +21,25 @@ from dptrace_hook.watch import fetches, iterators, steps, training  # noqa: E402
 class Payloads(unittest.TestCase):
     def setUp(self):
         self.written = []
-        patch = mock.patch.object(ring, "put", lambda kind, payload, t=0: self.written.append(rings.Record(rings.TYPES[kind], t, payload)))
-        patch.start()
-        self.addCleanup(patch.stop)
+        for name, written in ("put", self.put), ("pack", self.pack), ("integers", self.integers):
+            patch = mock.patch.object(ring, name, written)
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def put(self, kind, payload, t=0):
+        self.written.append(rings.Record(rings.TYPES[kind], t, payload))
+
+    def pack(self, kind, t, *values):
+        packed = layouts.packed(vars(layouts)[rings.TYPES[kind].upper() + "_FIELDS"])
+        n = len(packed.unpack(bytes(packed.size)))
+        self.put(kind, packed.pack(*values[:n]) + b"".join(values[n:]), t)
+        return True
+
+    def integers(self, kind, t, *values):
+        """As native.Integers: nothing where these are none."""
+        if any(type(i) is not int for i in values[-1]):
+            return False
+        return self.pack(kind, t, *values[:-1], struct.pack("<%dq" % len(values[-1]), *values[-1]))
 
     def check(self, kind, t, **fields):
         record = self.written.pop(0)
@@ -40,22 +58,27 @@ class Payloads(unittest.TestCase):
         self.check("put", 5, loader=1, pass_=2, batch=3, worker=4, dur_ns=6, first=0, n=-1, indices="a,b")
 
     def test_fetch_of_a_worker(self):
-        worker = Some(done=(Some(number=1, worker=2, fetch=3, samples=5), 1000, 7, 8), t_put=900, put_ns=9)
-        fetches.handed_over(worker, 4)
+        """Of twin.Serving, which is what the helper in C is held to by test_native."""
+        worker, one = twin_serving.Serving(), twin_serving.Fetching()
+        one.number, one.worker, one.fetch, one.samples = 1, 2, 3, 5
+        worker.record = lambda t, *values: self.pack(layouts.FETCH, t, *values)
+        worker.done, worker.done_t, worker.done_fetch_ns, worker.done_collate_ns = one, 1000, 7, 8
+        worker.t_put, worker.put_ns, worker.batch = 900, 9, 4
+        worker.putting((), None)
         self.check("fetch", 1000, loader=0, pass_=1, worker=2, batch=4, fetch=3, wait_ns=100, fetch_ns=7, collate_ns=8, put_ns=9, samples=5)
 
     def test_fetch_of_the_main_process(self):
-        one = Some(fetch=3, slots=mock.Mock(), asked=[], t_collate=1007, t_collated=1015, digest_ns=0, digests=None, serving=None,
-                   loader=6, number=1, samples=5)
+        one = Some(fetch=3, slots=mock.Mock(), asked=[], t_fetch=1000, t_collate=1007, t_collated=1015, digest_ns=0, digests=None,
+                   serving=None, loader=6, number=1, samples=5, calls=0, own_ns=0)
         with mock.patch.object(open_files, "main"):
-            fetches.leave(one, Some(), 1000, 1020)
+            fetches.leave(one, None, (Some(),), None)
         self.check("fetch", 1000, loader=6, pass_=1, worker=-1, batch=3, fetch=3, wait_ns=0, fetch_ns=7, collate_ns=8, put_ns=0, samples=5)
 
     def test_next(self):
         iterator = Some(_dptrace_at=(1, 2), _dptrace_notes={"delivered": 0, "open": -1, "single": False})
         for grad in (False, True):
-            with mock.patch.multiple(steps, is_grad_enabled=lambda: grad, taken=8, last=9, grads_from=10, grads_to=11), \
-                    mock.patch.multiple(training, ran=12, restarts=13, delivered=1, off=True, evaluated=True, alone=True, watched=True):
+            with mock.patch.multiple(steps, is_grad_enabled=lambda: grad, taken=8, last=9, grads_from=10, grads_to=11, ran=12, delivered=1), \
+                    mock.patch.multiple(training, restarts=13, off=True, evaluated=True, alone=True, watched=True):
                 did = training.flags()
                 iterators.delivered(iterator, 3, -2, 6, 7, did, torch.zeros(14, 2))
                 self.assertEqual(training.flags() - layouts.STATUS_WATCHED, 0, "told once")
@@ -113,7 +136,7 @@ class File(unittest.TestCase):
         self.assertEqual((optimizer.record, optimizer.t, optimizer.optimizer), ("optimizer", 77, 5))
         started = told.pop("start")
         self.assertGreater(started, 0)
-        self.assertEqual(told, {"magic": b"DPR1", "version": 1, "head": one.head, "tail": 0, "capacity": 8192, "pid": os.getpid(),
+        self.assertEqual(told, {"magic": b"DPR1", "version": 1, "head": one.sink.head, "tail": 0, "capacity": 8192, "pid": os.getpid(),
                                 "ppid": os.getppid(), "flags": layouts.FLAG_ENDED, "dropped": 1, "beat": started, "hook_ns": 11,
                                 "calls": 12, "number": 2, "bell": 2048})
 
