@@ -21,7 +21,7 @@ _PAD = struct.Struct("<IHH")
 _CODES = frozenset("BHIQhiq")
 _FIELDS = 31  # at most, of a record
 _INTEGERS = 4096  # at most, of a list in a record
-_INT = {int}
+_INT = {id(int)}  # by id: a metaclass may have a hash
 UNTOLD, MERSENNE, TORCH, WORDS = range(4)  # forms of Peeks.tell()
 _MERSENNE, _TORCH = struct.Struct("<i"), struct.Struct("<iII")
 
@@ -209,7 +209,7 @@ def Integers(sink, kind, form):
                 return None
         each = lists[0] if len(lists) == 1 else list(lists[0]) + list(lists[1])
         packed.pack(0, kind, 0, t, 0, 0, *values)
-        if not _INT.issuperset(map(type, each)):
+        if not _INT.issuperset(map(id, map(type, each))):
             return None
         try:
             tail = struct.pack("<%dq" % len(each), *each)

@@ -3,7 +3,7 @@ import time
 from _thread import get_ident
 
 now = time.monotonic_ns
-_INT = {int}
+_INT = {id(int)}  # by id: a metaclass may have a hash
 _INTEGERS = 4096
 _AFTER = 3  # of layouts.WHEN_VALUES
 _SURELY = 20000  # ns: what of ours took longer was not the processor's, the thread had to wait for it
@@ -15,7 +15,7 @@ def multiple(integers, mask):
         return None
     if not integers:
         return False
-    if set(map(type, integers)) != _INT or min(integers) < -1 << 63 or max(integers) >= 1 << 63:
+    if set(map(id, map(type, integers))) != _INT or min(integers) < -1 << 63 or max(integers) >= 1 << 63:
         return None
     for i in integers:
         if not i & mask:
