@@ -48,6 +48,9 @@ def mono():
     global clock
     clock += 1000
     return clock
+
+
+cpu = mono
 """
 
 
