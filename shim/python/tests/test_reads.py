@@ -168,6 +168,7 @@ def noise():
 def kept():
     return np.random.default_rng(6)
 class Kept(Bare):
+    by_class = None
     @functools.cached_property
     def rng(self):
         return random.Random(7)
@@ -187,6 +188,8 @@ class Kept(Bare):
                 continue
             self.cfg[name] = random.Random(14)
         self.first()
+        if self.by_class is None:
+            self.by_class = random.Random(17)
         try:
             self.tried
         except AttributeError:

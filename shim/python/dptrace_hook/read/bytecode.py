@@ -302,7 +302,10 @@ class Machine:
 
     def store_attr(self, i):
         obj, value = self.pop(), self.pop()
-        own = {(id(a[1]), i.argval) for a in obj.atoms if a[0] == "object"}
+        held = [a[1] for a in obj.atoms if a[0] == "object"]
+        own = {(id(o), i.argval) for o in held}
+        # What the class has in its place, `rng = None`, is read no more.
+        own |= {(id(k), i.argval) for o in held for k in objects.mro(type(o)) if i.argval in objects.members(k)}
         self.reads.stored |= own
         if own:
             self.reads.keep(value)
