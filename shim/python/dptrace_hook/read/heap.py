@@ -25,6 +25,7 @@ _CHUNK = 1000
 _MANY = 500000  # objects
 _PLAIN = {id(dict), id(list), id(tuple), id(set)}
 _ITEMS = 10000  # of an array
+_DEEP = 4  # of such, one in another
 
 _state = {"tried": False, "last": 0, "took": 0, "loaders": 0, "forked": False, "bare": False}
 _workers = set()  # ids of loaders' workers; those that have ended too
@@ -189,17 +190,7 @@ class Search:
 
     def held_by(self, some, depth):
         """[generator, who holds it, who holds that, ...], up to one of the objects, through what the collector does not know."""
-        held = gc.get_referents(*some)
-        hits = list(compress(held, map(self.wanted.__contains__, map(id, map(type, held)))))
-        del held
-        kinds = self.classes
-        chains = [[obj] for obj in compress(hits, map(kinds.__contains__, map(id, map(type, hits)))) if self.sought(obj)]
-        loose = list(compress(hits, map(not_, map(gc.is_tracked, hits))))
-        chains += [[each, a] for a in loose if type(a) is self.array and a.dtype.hasobject
-                   for each in insides.items(a, _ITEMS) if id(type(each)) in kinds and self.sought(each)]
-        containers = [c for c in loose if type(c) is dict or type(c) is tuple]
-        if containers and depth < 3:
-            chains += self.held_by(containers, depth + 1)
+        chains = self.among(gc.get_referents(*some), depth)
         if not chains:
             return chains
         ends, above = {id(chain[-1]) for chain in chains}, {}
@@ -207,6 +198,21 @@ class Search:
             for each in held:
                 above.setdefault(each, []).append(holder)
         return [chain + [holder] for chain in {tuple(map(id, c)): c for c in chains}.values() for holder in above.get(id(chain[-1]), ())]
+
+    def among(self, held, depth):
+        """[generator, who holds it, ...], up to one of these objects."""
+        hits = list(compress(held, map(self.wanted.__contains__, map(id, map(type, held)))))
+        del held
+        kinds = self.classes
+        chains = [[obj] for obj in compress(hits, map(kinds.__contains__, map(id, map(type, hits)))) if self.sought(obj)]
+        loose = list(compress(hits, map(not_, map(gc.is_tracked, hits)))) if depth < _DEEP else ()
+        for a in loose:
+            if type(a) is self.array and a.dtype.hasobject:
+                chains += [chain + [a] for chain in self.among(insides.items(a, _ITEMS), depth + 1)]
+        containers = [c for c in loose if type(c) is dict or type(c) is tuple]
+        if containers:
+            chains += self.held_by(containers, depth + 1)
+        return chains
 
     def sought(self, obj):
         return rng.key(obj, self.classes[id(type(obj))]) not in self.not_these
