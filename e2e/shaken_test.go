@@ -35,9 +35,9 @@ func TestShaken(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	command := []string{"sh", "-c", p.Path + ` train.py; echo "code $?"`}
+	command := []string{"sh", "-c", `echo begin; ` + p.Path + ` train.py; echo "code $?"`}
 	plain := run(t, "shaken", command...)
-	if !strings.HasSuffix(plain.stdout, "\ncode 7\n") || strings.Count(plain.stdout, "\n") != batches+2 {
+	if !strings.HasSuffix(plain.stdout, "\ncode 7\n") || strings.Count(plain.stdout, "\n") != batches+3 {
 		t.Fatalf("the training itself says:\n%s%s", end(plain.stdout), plain.tail())
 	}
 	for i := range rounds {
@@ -62,7 +62,7 @@ func shakeOnce(t *testing.T, command []string, want string, kill bool) {
 	if killed {
 		<-ended
 	}
-	if out.String() != want {
+	if out.String() != want && (out.Len() > 0 || !killed) { // nothing: there was no shell yet
 		t.Errorf("the training says something else: %d lines of %d, the last ones:\n%s%s",
 			strings.Count(out.String(), "\n"), strings.Count(want, "\n"), end(out.String()), complaints.String())
 	}
