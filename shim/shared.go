@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// SharedPrefix begins the names of the folders that Shared makes.
-const SharedPrefix = "dptrace-shared-"
+// sharedPrefix begins the names of the folders that Shared makes.
+const sharedPrefix = "dptrace-shared-"
 
 const (
 	packageName = "dptrace_hook"
@@ -44,7 +44,7 @@ func Shared(base string) (dir string, err error) {
 		return "", err // somebody else's: leave it alone
 	}
 	removeUnused(base, name)
-	fresh, err := os.MkdirTemp(base, SharedPrefix+"new-") // mode 0700
+	fresh, err := os.MkdirTemp(base, sharedPrefix+"new-") // mode 0700
 	if err != nil {
 		return "", fmt.Errorf("share the hook: %w", err)
 	}
@@ -70,7 +70,7 @@ func sharedName() (string, error) {
 		_, _ = all.Write(text)
 		return nil
 	})
-	return SharedPrefix + strconv.Itoa(os.Geteuid()) + "-" + hex.EncodeToString(all.Sum(nil)[:8]), err
+	return sharedPrefix + strconv.Itoa(os.Geteuid()) + "-" + hex.EncodeToString(all.Sum(nil)[:8]), err
 }
 
 var (
@@ -107,7 +107,7 @@ func checkShared(dir string) error {
 // removeUnused removes copies of ours that were not used for long: of other versions, and
 // what was left by one that was interrupted.
 func removeUnused(base, keep string) {
-	all, _ := filepath.Glob(filepath.Join(base, SharedPrefix+"*")) // the pattern is right
+	all, _ := filepath.Glob(filepath.Join(base, sharedPrefix+"*")) // the pattern is right
 	for _, dir := range all {
 		st, err := os.Lstat(dir)
 		if err != nil || !st.IsDir() || filepath.Base(dir) == keep || time.Since(st.ModTime()) < sharedAge {

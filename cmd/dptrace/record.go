@@ -60,7 +60,7 @@ demanded was refused. In these four cases the command has not run.`,
 				return fmt.Errorf("record: %w", err)
 			}
 			o.Command, o.Version, o.Stderr, o.Report = args, version(), os.Stderr, printReport
-			how, err := recorder.Run(cmd.Context(), o)
+			how, err := recorder.Run(o)
 			if err != nil {
 				if c, ok := recorder.AsFailure(err); ok {
 					return &exit{code: c, err: err}

@@ -3,7 +3,6 @@
 package probetest
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,7 +25,7 @@ func Main(m *testing.M) {
 			_ = recorder.Witness(os.Args[2:]) // its end is all that is asked of it
 			os.Exit(0)
 		case "record": // for the tests that kill it: record FOLDER COMMAND…
-			how, err := recorder.Run(context.Background(), recorder.Options{Output: os.Args[2], Command: os.Args[3:],
+			how, err := recorder.Run(recorder.Options{Output: os.Args[2], Command: os.Args[3:],
 				Tier: recorder.TierKernel, Stderr: os.Stderr, Quiet: true})
 			code := how.Code()
 			if err != nil {
@@ -63,7 +62,7 @@ func KernelTo(t testing.TB, dir string, command ...string) (*traces.Run, int) {
 	t.Helper()
 	NeedKernel(t)
 	var stderr strings.Builder
-	how, err := recorder.Run(context.Background(), recorder.Options{Command: command, Output: dir,
+	how, err := recorder.Run(recorder.Options{Command: command, Output: dir,
 		Tier: recorder.TierKernel, Stderr: &stderr, Quiet: true})
 	if err != nil {
 		t.Fatalf("record: %v\n%s", err, stderr.String())

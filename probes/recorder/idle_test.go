@@ -1,7 +1,6 @@
 package recorder
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +21,7 @@ func TestIdleWakes(t *testing.T) {
 			var stderr strings.Builder
 			dir := t.TempDir() + "/t.dptrace"
 			began := time.Now()
-			if _, err := Run(context.Background(), Options{Command: []string{"sleep", "10"}, Output: dir, Tier: tier, Stderr: &stderr, Quiet: true}); err != nil {
+			if _, err := Run(Options{Command: []string{"sleep", "10"}, Output: dir, Tier: tier, Stderr: &stderr, Quiet: true}); err != nil {
 				t.Fatal(err, stderr.String())
 			}
 			took := time.Since(began)

@@ -3,7 +3,6 @@
 package recorder
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -73,7 +72,7 @@ func fail(err error) error { return &Failure{ExitFailed, err} }
 
 // Run records one command and returns how it ended. An error is a *Failure. All that goes wrong once the command runs is
 // counted in the trace and does not touch the command.
-func Run(ctx context.Context, o Options) (how Ending, err error) {
+func Run(o Options) (how Ending, err error) {
 	invoker, err := BecomeInvoker()
 	if err != nil {
 		return how, fail(err)

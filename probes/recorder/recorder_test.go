@@ -1,7 +1,6 @@
 package recorder
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,7 +23,7 @@ func TestMain(m *testing.M) {
 			_ = Witness(os.Args[2:])
 			os.Exit(0)
 		case "record": // TRACE TIER COMMAND...
-			how, err := Run(context.Background(), Options{Output: os.Args[2], Tier: os.Args[3], Command: os.Args[4:],
+			how, err := Run(Options{Output: os.Args[2], Tier: os.Args[3], Command: os.Args[4:],
 				Stderr: os.Stderr, Quiet: true})
 			code := how.Code()
 			if err != nil {
