@@ -231,30 +231,43 @@ def _format(sink, kind, form):
     return packed, len(codes), packed.size - _RECORD.size, sink._write
 
 
-class Peeks:
+class _Numbered:
+    """Things that are watched, by the index that add() gave them."""
+    of = noun = None
+
+    def __init__(self):
+        self._all = []
+
+    def add(self, *parts):
+        self._all.append(self.of(*parts))
+        return len(self._all) - 1
+
+    def set(self, index, *parts):
+        made = self.of(*parts)
+        self._at(index)
+        self._all[index] = made
+
+    def _at(self, index):
+        if not 0 <= index < len(self._all):
+            raise IndexError("no such " + self.noun)
+        return self._all[index]
+
+
+class Peeks(_Numbered):
     """Regions of memory, up to two and 64 bytes each time, that are compared with what they were at the last look.
 
     through: an address where `value` is for as long as the regions are where they are, the pointer of a wrapper, say. When there
     is another, they are not read; they count as moved until they are set anew.
     """
+    noun = "region"
 
-    def __init__(self):
-        self._peeks = []
-
-    def add(self, *region):
-        """add(address1, n1, address2, n2, keep, through=0, value=0): its index"""
-        self._peeks.append(_Peek(*region))
-        return len(self._peeks) - 1
-
-    def set(self, index, *region):
-        peek = _Peek(*region)
-        self._at(index)
-        self._peeks[index] = peek
+    def of(self, address1, n1, address2, n2, keep, through=0, value=0):
+        return _Peek(address1, n1, address2, n2, keep, through, value)
 
     def moved(self, first=0, stop=None):
         """None, or the indices of those whose bytes are others than at the last look."""
         found = None
-        peeks = self._peeks
+        peeks = self._all
         for i in range(max(first, 0), len(peeks) if stop is None else min(stop, len(peeks))):
             p = peeks[i]
             if p.through is not None:
@@ -268,7 +281,7 @@ class Peeks:
 
     def quiet(self):
         """Whether nothing has moved."""
-        for p in self._peeks:
+        for p in self._all:
             if p.moved():
                 return False
         return True
@@ -288,7 +301,7 @@ class Peeks:
         return told
 
     def _can_tell(self):
-        for p in self._peeks:
+        for p in self._all:
             if p.moved() and (p.form == UNTOLD or (p.through is not None and p.through[0] != p.value)):
                 return False
         return True
@@ -296,7 +309,7 @@ class Peeks:
     def _write(self, record, number, worker, fetch, when, ns):
         """For how many there was no room."""
         lost = 0
-        for p in self._peeks:
+        for p in self._all:
             if p.moved():
                 p.look()
                 p.told = True
@@ -314,11 +327,6 @@ class Peeks:
 
     def last(self, index):
         return bytes(self._at(index).last)
-
-    def _at(self, index):
-        if not 0 <= index < len(self._peeks):
-            raise IndexError("no such region")
-        return self._peeks[index]
 
 
 class _Peek:
@@ -354,41 +362,26 @@ def _view(address, n):
     return memoryview((ctypes.c_char * n).from_address(address) if n else b"").cast("B")
 
 
-class Places:
+class Places(_Numbered):
     """Entries of dictionaries, and what they hold."""
+    noun = "place"
 
-    def __init__(self):
-        self._places = []
-
-    def add(self, *place):
-        """add(dict, key, object): its index"""
-        self._places.append(_place(*place))
-        return len(self._places) - 1
-
-    def set(self, index, *place):
-        place = _place(*place)
-        if not 0 <= index < len(self._places):
-            raise IndexError("no such place")
-        self._places[index] = place
+    def of(self, d, key, o):
+        if type(d) is not dict or type(key) is not str:
+            raise TypeError("wanted: a dict, a str, what is there")
+        return d, key, o
 
     def changed(self):
         """None, or the indices of those where another object is, until they are set anew; where none is there is None."""
         found = None
-        for i, (d, key, o) in enumerate(self._places):
+        for i, (d, key, o) in enumerate(self._all):
             if d.get(key) is not o:
                 found = (found or ()) + (i,)
         return found
 
-
     def quiet(self):
         """Whether nothing has changed."""
-        for d, key, o in self._places:
+        for d, key, o in self._all:
             if d.get(key) is not o:
                 return False
         return True
-
-
-def _place(d, key, o):
-    if type(d) is not dict or type(key) is not str:
-        raise TypeError("wanted: a dict, a str, what is there")
-    return d, key, o

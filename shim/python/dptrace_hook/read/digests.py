@@ -98,8 +98,8 @@ class Digests:
 
     def guarded(self, fetches, do, *args):
         global _failed
-        # What digests take varies from fetch to fetch at first; then one of eight stands for all.
-        measured = 1 if fetches.fetch < MEASURED else 8 * (not fetches.fetch % MEASURED)
+        # What digests take varies from fetch to fetch at first; then one of so many stands for all.
+        measured = 1 if fetches.fetch < MEASURED else MEASURED * (not fetches.fetch % MEASURED)
         c0 = cpu() if measured else 0
         try:
             with quiet():  # no mode or subclass of the program's is asked

@@ -17,7 +17,7 @@ BEGIN, FOUND, BEFORE, AFTER, FORK, TASK, END = range(len(layouts.WHEN_VALUES))
 SEARCH_AFTER = {0, 7, 255, 4095}
 EACH = 2  # fetches of a pass after which all hidden generators are looked at;
 TURN = 4  # then so many, in turn
-EIGHTH = 8
+EIGHTH = 8  # one of so many fetches is seen by Python in any case; without quiet ones between, its own time stands for all of them
 
 _NUMBERS = {}  # (path, kind) -> number of the slot in this process
 _RAW_SEEN = set()  # blocks of Mersenne twisters whose whole state this process has written
@@ -52,13 +52,11 @@ class Slot:
 
     def renew(self, peeks):
         region = self.reader.region
-        if region is None:
-            region = _NOWHERE if self.at >= 0 else None
-        if region is not None and self.at < 0:
-            self.at = peeks.add(*region)
+        if self.at >= 0:
+            peeks.set(self.at, *(region or _NOWHERE))
         elif region is not None:
-            peeks.set(self.at, *region)
-        if self.reader.region is not None and self.found.role != "order":  # of those the whole state is written
+            self.at = peeks.add(*region)
+        if region is not None and self.found.role != "order":  # of those the whole state is written
             peeks.tell(self.at, self.number, self.reader.form)
 
     def slow(self):
@@ -207,7 +205,7 @@ class Slots:
                 if obj is not slot.obj:
                     self.replaced(slot, obj, fetch)
                     continue
-            if slot.at >= 0 and slot.reader.region is not None and slot.at not in moved:
+            if slot.reader.region is not None and slot.at not in moved:
                 continue
             peeked = slot.peek()
             if slot.at in moved:

@@ -12,7 +12,6 @@ from ..read import attributes, digests, heap, objects, open_files, pagemap, slot
 from ..read.quiet import Quiet
 from . import failures
 
-EIGHTH = 8  # one of so many fetches is seen by Python in any case; without quiet ones between, its own time stands for all of them
 
 
 class Here(_local):
@@ -127,7 +126,7 @@ def enter(args, kwargs):
         fetches.due = 0
         return None
     fetches.fetch += 1
-    measured = not fetches.fetch % EIGHTH
+    measured = not fetches.fetch % slots.EIGHTH
     c0 = cpu() if measured else 0
     if fetches.serving is not None:
         fetches.serving.fetches += 1
@@ -161,7 +160,7 @@ def leave(fetches, result, args, kwargs):
     if fetches is None:
         return
     t0, t1, number = fetches.t_fetch, mono(), fetches.fetch
-    measured = not number % EIGHTH
+    measured = not number % slots.EIGHTH
     c0 = cpu() if measured else 0
     fetches.slots.after(number, t1 - t0)
     if number in slots.SEARCH_AFTER:
@@ -185,7 +184,7 @@ def leave(fetches, result, args, kwargs):
     ring.ring.calls += fetches.calls + 1
     ring.ring.hook_ns += fetches.own_ns
     if measured:
-        ring.ring.cost(fetches.entered_ns + cpu() - c0, 1 if fetches.calls else EIGHTH)
+        ring.ring.cost(fetches.entered_ns + cpu() - c0, 1 if fetches.calls else slots.EIGHTH)
     fetches.calls = fetches.own_ns = fetches.fetched_ns = fetches.fetched_samples = 0
 
 
@@ -193,14 +192,14 @@ after_fetch = native.leaving(leave)
 
 
 def quiet(fetches, number):
-    """Until which fetch Python need not be called, if no generator moves: one of EIGHTH is measured, and looks at what lies in no
+    """Until which fetch Python need not be called, if no generator moves: one of eight is measured, and looks at what lies in no
     dictionary."""
     found = fetches.slots
     if found.slow or found.hidden:
         fetches.peeks = None
     else:
         fetches.peeks, fetches.places = found.peeks, found.places
-    due = (number // EIGHTH + 1) * EIGHTH
+    due = (number // slots.EIGHTH + 1) * slots.EIGHTH
     fetches.due = due - 1 if due - 1 in slots.SEARCH_AFTER and number < due - 1 else due
 
 
