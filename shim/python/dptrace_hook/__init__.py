@@ -96,12 +96,17 @@ def install():
             perform(WATCHED[name], sys.modules[name])
 
 
-def _ran(status, begin):
-    """os.system() has returned. As the interpreter ends, nothing can be imported."""
+def _ran(status, begin, traceback=BaseException.__traceback__.__get__, ours=("<frozen ", os.path.dirname(__file__))):
+    """os.system() has returned. As the interpreter ends, nothing can be imported, and the names above are None."""
     try:
         from .record import guard
         from .watch import children
-    except Exception:  # nothing of the program's runs in here
+    except Exception as e:
+        tb = traceback(e)
+        while tb.tb_next is not None:
+            tb = tb.tb_next
+        if not tb.tb_frame.f_code.co_filename.startswith(ours):
+            raise  # of a signal handler: a child has ended
         return
     guard.closing(children.ran)(status, begin)
 

@@ -152,7 +152,7 @@ class FailOpen(HookTest):
         """torch raises "DataLoader worker is killed" from a SIGCHLD handler, at any bytecode: also at one of ours."""
         program = """
             import signal
-            class Alarm(RuntimeError):
+            class Alarm(RuntimeError, OSError):  # as torch's, and as TimeoutError
                 pass
             raised = caught = inside = unraisable = 0
             def ring(number, frame):

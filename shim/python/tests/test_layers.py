@@ -2,6 +2,7 @@
 import ast
 import glob
 import os
+import sys
 import unittest
 
 from harness import PYTHON
@@ -62,7 +63,43 @@ def hidden(path):
     return sorted(modules & (stored | {n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)}))
 
 
+# What a handler may swallow without asking guard.theirs(): by these a single expression says what it has not found.
+ANSWERS = {"AttributeError", "KeyError", "IndexError", "TypeError", "ValueError", "ImportError", "struct.error", "FileNotFoundError",
+           "ProcessLookupError", "ChildProcessError"}
+# As the interpreter starts or ends, where there may be no guard yet, or no more.
+ALONE = {("patch/load.py", "(ImportError, OSError)"), ("patch/twin.py", "Exception"), ("record/guard.py", "Exception"),
+         ("__init__.py", "Exception")}
+ASKED = {"theirs", "goes_on", "judge"}
+
+
+def swallowing(path, text):
+    """The handlers that end an exception of any signal handler of the program's, which may be raised between any two instructions:
+    an alarm's TimeoutError is an OSError, what torch raises for a dead worker a RuntimeError."""
+    for node in ast.walk(ast.parse(text)):
+        for handler in node.handlers if isinstance(node, ast.Try) else ():
+            inside = list(ast.walk(handler))
+            if any(isinstance(n, ast.Raise) for n in inside) or ASKED & {n.id for n in inside if isinstance(n, ast.Name)}:
+                continue
+            kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+            loops = any(isinstance(n, (ast.For, ast.While)) for line in node.body for n in ast.walk(line))
+            if loops or not {ast.unparse(k) for k in kinds if k} <= ANSWERS or None in kinds:
+                if (path, ast.unparse(handler.type) if handler.type else "") not in ALONE:
+                    yield "%s:%d" % (path, handler.lineno)
+
+
 class Layers(unittest.TestCase):
+    @unittest.skipIf(sys.version_info < (3, 9), "ast.unparse")
+    def test_no_exception_of_a_signal_handler_is_swallowed(self):
+        found = []
+        for path in glob.glob(os.path.join(HOOK, "**", "*.py"), recursive=True):
+            with open(path) as f:
+                found += swallowing(os.path.relpath(path, HOOK), f.read())
+        self.assertEqual(found, [])
+        for bad in ("OSError", "RuntimeError", "(KeyError, OSError)", "Exception", ""):
+            self.assertEqual(list(swallowing("x.py", "try:\n  f()\nexcept %s:\n  pass" % bad)), ["x.py:3"], bad)
+        self.assertEqual(list(swallowing("x.py", "try:\n  for a in b:\n    f(a)\nexcept KeyError:\n  pass")), ["x.py:4"])
+        self.assertEqual(list(swallowing("x.py", "try:\n  f()\nexcept OSError as e:\n  if guard.theirs(e):\n    raise")), [])
+
     def test_no_variable_hides_a_module(self):
         """`objects`, say: the error would be swallowed, and what was to be told missing."""
         found = {path: hidden(path) for path in glob.glob(os.path.join(HOOK, "**", "*.py"), recursive=True)}

@@ -96,9 +96,10 @@ class Walk:
     def function(self, f, path):
         for cell, variable in zip(f.__closure__ or (), f.__code__.co_freevars):
             try:
-                self.add(cell.cell_contents, "%s<closure %s>" % (path, variable))
+                value = cell.cell_contents
             except ValueError:  # empty
-                pass
+                continue
+            self.add(value, "%s<closure %s>" % (path, variable))
         defaults, arguments = f.__defaults__ or (), f.__code__.co_varnames[:f.__code__.co_argcount]
         for variable, value in zip(arguments[len(arguments) - len(defaults):], defaults):
             self.add(value, "%s<default %s>" % (path, variable))

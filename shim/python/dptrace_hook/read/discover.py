@@ -15,6 +15,7 @@ import types
 from collections import OrderedDict, defaultdict, deque
 from itertools import islice
 
+from ..record import guard
 from . import insides, objects, rng
 
 MAX_NODES = 4000
@@ -222,9 +223,10 @@ class Walk:
         self.seen.add((id(f), "code"))
         for cell, variable in zip(f.__closure__ or (), f.__code__.co_freevars):
             try:
-                self.add(cell.cell_contents, "%s<closure %s>" % (path, variable), role, f, variable)
+                v = cell.cell_contents
             except ValueError:  # empty
-                pass
+                continue
+            self.add(v, "%s<closure %s>" % (path, variable), role, f, variable)
         arguments = f.__code__.co_varnames[:f.__code__.co_argcount]
         defaults = f.__defaults__ or ()
         for variable, v in zip(arguments[len(arguments) - len(defaults):], defaults):
@@ -333,8 +335,9 @@ def _imported_since(last, most):
             if len(new) >= most:
                 break
             new.append(m)
-    except RuntimeError:  # another thread imports
-        pass
+    except RuntimeError as e:  # another thread imports
+        if guard.theirs(e):
+            raise
     return None
 
 

@@ -214,9 +214,10 @@ class Reads:
             return self.bound(k, found, obj, name)
         if type(found) is types.MemberDescriptorType:  # __slots__
             try:
-                return self.found(found.__get__(obj), obj, name)
+                held = found.__get__(obj)
             except AttributeError:  # not assigned yet
                 return Value((), True, self.key(obj, name))
+            return self.found(held, obj, name)
         if name in attributes:
             return self.found(attributes[name], obj, name)
         if k is not None:

@@ -162,8 +162,10 @@ def tell():
     told = count
     try:
         report({"count": count, "last": last, "disabled": count >= MAX_ERRORS})
-    except Exception:  # born and dead right here: reporting an error of ours must not make another
-        give_up()
+    except Exception as e:
+        if not sys.is_finalizing() and theirs(e):
+            raise
+        give_up()  # born and dead right here: reporting an error of ours must not make another
 
 
 def give_up():

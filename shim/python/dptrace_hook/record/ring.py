@@ -72,17 +72,16 @@ class Ring:
             if guard.theirs(e):
                 raise
             return
-        now = mono()
-        _HEADER.pack_into(self.map, 0, b"", 1, 0, 0, size, self.pid, os.getppid(), 0, now, 0, now, 0, 0, 0, size // 4)
+        now, self.quarter = mono(), size // 4
+        _HEADER.pack_into(self.map, 0, b"", 1, 0, 0, size, self.pid, os.getppid(), 0, now, 0, now, 0, 0, 0, self.quarter)
         self.map[:4] = b"DPR1"  # last: the recorder may look at any time
-        self.capacity = size
         # Items of a cast memoryview are stored whole, which struct's little-endian formats do byte by byte.
         self.words = self.map[:_AFTER].cast("Q")
         self.flags = self.map[_AT["flags"]:_AT["flags"] + 4].cast("I")
         self.sink = native.Sink(self.map, size, _AFTER, _HEAD, _TAIL)
         self.packers = {kind: native.Record(self.sink, kind, form) for kind, form in _FORMS.items()}
         self.lists = {PUT: native.Integers(self.sink, PUT, _FORMS[PUT])}
-        self.path, self.rung, self.quarter = path, 0, size // 4
+        self.path, self.rung = path, 0
         self.dead = False
         self.put(PROCESS, _json(_describe(self.kind)))
 
@@ -220,7 +219,9 @@ def _describe(kind):
 
     try:
         cwd = os.getcwd()
-    except OSError:  # removed, as far as Python knows
+    except OSError as e:  # removed, as far as Python knows
+        if guard.theirs(e):
+            raise
         cwd = ""
     argv = getattr(sys, "orig_argv", None) or [sys.executable] + list(getattr(sys, "argv", []))
     return {"pid": os.getpid(), "ppid": os.getppid(), "kind": kind, "python": "%d.%d.%d" % sys.version_info[:3],

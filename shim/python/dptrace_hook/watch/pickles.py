@@ -5,6 +5,7 @@ import time
 from _thread import _local
 
 from ..patch import wrapping
+from ..record import guard
 from ..record.ring import mono
 
 
@@ -47,6 +48,8 @@ def clocks():
             waited = int(os.read(fd, 64).split()[1])
         finally:
             os.close(fd)
-    except (OSError, ValueError, IndexError):
+    except (OSError, ValueError, IndexError) as e:
+        if guard.theirs(e):
+            raise
         waited = 0
     return time.thread_time_ns(), mono() - waited
