@@ -14,6 +14,10 @@ const (
 	// In its first seconds a Python imports torch, if it does at all: what ends
 	// soon after must have been looked at in between.
 	importing = 20 * time.Second
+	// A child whose parent has the hook has it from its parent, and tells so as soon
+	// as it records anything; its maps, a thousand lines with torch, are read only
+	// if it does not.
+	telling = 250 * time.Millisecond
 )
 
 // identify writes a row when a process is first seen, when it has called exec,
@@ -27,6 +31,9 @@ func (w *watcher) identify(p *process, st procfs.Stat, now time.Time) {
 		p.exe = exe
 		p.python = probe.IsPython(exe)
 		p.judged, p.judgements, p.nextJudge = false, 0, now
+		if w.inherits(p, st) {
+			p.nextJudge = now.Add(telling)
+		}
 		w.introduce(p, st)
 	} else if p.nameless {
 		row := w.row(p, st)
@@ -46,6 +53,17 @@ func (w *watcher) identify(p *process, st procfs.Stat, now time.Time) {
 	}
 	p.nextJudge = now.Add(wait)
 	w.judge(p, st)
+}
+
+// inherits reports whether a process runs the program of its parent, which has
+// the hook.
+func (w *watcher) inherits(p *process, st procfs.Stat) bool {
+	parent := w.procs[st.Ppid]
+	if parent == nil || parent.exe != p.exe {
+		return false
+	}
+	known, ok := w.Procs.ByPid(parent.pid)
+	return ok && known.Start == parent.start && known.Hooked
 }
 
 // introduce writes what the process runs.

@@ -74,12 +74,15 @@ func TestUnhooked(t *testing.T) {
 		looks  int // a second apart
 		ends   bool
 		hooked bool
+		child  bool // of a Python that has the hook
 		full   bool // the spool, at its start
 		want   string
 	}{
 		"it may still load":        {looks: 4},
 		"long enough":              {looks: 5, want: "another sitecustomize.py"},
 		"hooked":                   {looks: 5, hooked: true},
+		"child, not looked at yet": {looks: 3, ends: true, child: true},
+		"child, long enough":       {looks: 6, child: true, want: "another sitecustomize.py"},
 		"ended early":              {looks: 3, ends: true, want: "another sitecustomize.py"},
 		"ended while importing":    {looks: 2, ends: true},
 		"ended early, hooked":      {looks: 3, ends: true, hooked: true},
@@ -102,6 +105,11 @@ func TestUnhooked(t *testing.T) {
 			}
 			if tc.hooked {
 				w.Procs.MarkHooked(p.pid, p.start, true)
+			}
+			if tc.child {
+				parent := w.adopt(int32(os.Getpid()))
+				parent.exe = procfs.Link(p.pid, "exe")
+				w.Procs.MarkHooked(parent.pid, parent.start, true)
 			}
 			for range tc.looks {
 				w.tend(p, now)

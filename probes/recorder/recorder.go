@@ -112,7 +112,9 @@ func Run(o Options) (how Ending, err error) {
 	if err == nil {
 		err = t.release(program)
 		debug.SetGCPercent(sparing)
-		go debug.FreeOSMemory() // the kernel's BTF above all
+		if r.tier == probe.Kernel {
+			go debug.FreeOSMemory() // the kernel's BTF
+		}
 		if err != nil {
 			r.loop.Ended()
 		}
