@@ -3,7 +3,9 @@ package recorder
 import (
 	"bufio"
 	"errors"
+	"os"
 	"os/exec"
+	"os/signal"
 	"slices"
 	"syscall"
 	"testing"
@@ -14,7 +16,10 @@ import (
 // the recorder, the first one soon, a second one at once. What only tells a program
 // something does not.
 func TestSignalsWhileClosing(t *testing.T) {
-	for _, sent := range [][]syscall.Signal{{syscall.SIGINT}, {syscall.SIGHUP, syscall.SIGTERM}, {syscall.SIGUSR1, syscall.SIGWINCH, syscall.SIGHUP}} {
+	for _, sent := range [][]os.Signal{{syscall.SIGINT}, {syscall.SIGHUP, syscall.SIGTERM}, {syscall.SIGUSR1, syscall.SIGWINCH, syscall.SIGHUP}} {
+		caught := make(chan os.Signal, 1) // what nohup ignores here would be ignored there: what is caught is not inherited
+		signal.Notify(caught, sent...)
+		defer signal.Stop(caught)
 		cmd := exec.Command("/proc/self/exe", "closing")
 		out, err := cmd.StdoutPipe()
 		if err != nil {
