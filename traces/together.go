@@ -55,6 +55,24 @@ func (r *Run) lastSign(p *Part) int64 {
 	return p.clock + last
 }
 
+// Wall is a time of the part's monotonic clock in nanoseconds since 1970; 0 not known.
+func (p *Part) Wall(ts int64) int64 {
+	if p.Started == 0 {
+		return 0
+	}
+	return p.clock + ts
+}
+
+// Ahead is what is to be added to times of the part for times of another part's
+// clock, in nanoseconds: 0 of one boot, and where it is not known when they were
+// recorded. Between machines it is as good as their clocks are.
+func (p *Part) Ahead(of *Part) int64 {
+	if p.BootID == of.BootID && p.BootID != "" || p.Started == 0 || of.Started == 0 {
+		return 0
+	}
+	return p.clock - of.clock
+}
+
 // once leaves out parts that are there already: a folder that was named twice,
 // or a copy of it. Of two copies the one that is whole stays.
 func (r *Run) once() {

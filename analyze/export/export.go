@@ -7,6 +7,7 @@ import (
 
 	"github.com/dptrace/dptrace/analyze"
 	"github.com/dptrace/dptrace/analyze/collect"
+	"github.com/dptrace/dptrace/analyze/export/perfetto"
 	"github.com/dptrace/dptrace/analyze/export/pprof"
 )
 
@@ -24,5 +25,6 @@ type Exporter struct {
 
 // List is all exporters.
 var List = []Exporter{
+	{"perfetto", perfetto.Doc, perfetto.Long, ".pftrace", "https://ui.perfetto.dev (Open trace file: FILE)", perfetto.Sources, perfetto.Write},
 	{"pprof", pprof.Doc, pprof.Long, ".pb.gz", "go tool pprof -http=: FILE", pprof.Sources, pprof.Write},
 }

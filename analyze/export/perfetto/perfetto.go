@@ -1,0 +1,77 @@
+// Package perfetto writes a run as a timeline for the Perfetto UI: each process
+// with what it waited for and what it did, and how batches went from one to the
+// next.
+package perfetto
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/dptrace/dptrace/analyze"
+	"github.com/dptrace/dptrace/analyze/collect"
+	"github.com/dptrace/dptrace/analyze/timeline"
+)
+
+// Doc is the exporter in one line.
+const Doc = "Who waited for what, batch by batch, as a timeline for the Perfetto UI"
+
+// Long is what is in the file.
+const Long = `Writes a timeline for ui.perfetto.dev, or for any other program that reads Perfetto's
+protobuf traces (TracePacket):
+
+  tracks    for each process that loads or takes data: "training loop" (wait for
+            next(), step), "index queue" (the sampler, and handing indices to a
+            worker), "fetches" (waiting for an index, fetch, collate, handing over)
+  arrows    from the indices of a batch to its fetch and to the step that got it
+  counters  resident and private memory of each process, batches in flight of each
+            loader (asked for, not delivered yet)
+  instants  signals, ends of processes, and the findings of the report, each at
+            the first row that proves it
+
+Processes of several ranks and nodes are in one file. Those of one node share its
+clock; between nodes it is as good as the nodes' own clocks. What a step does is
+not looked into: it is the time from one delivery to the next call of next().`
+
+// ErrNothing: no batch was seen.
+var ErrNothing = errors.New("the trace holds no batches: nothing to export")
+
+// Sources is what the timeline is made of, besides rows that are streamed.
+var Sources = []collect.Any{timeline.Source}
+
+// Write writes the timeline of a run. Rows are read once more, a batch of them at a
+// time: however long the run was, memory is bounded.
+func Write(w io.Writer, r *analyze.Result) error {
+	buffered := bufio.NewWriterSize(w, 1<<16)
+	e := &exporter{packets: newPackets(buffered), Result: r, clock: newClock(r), loaders: map[loaderOf]string{}}
+	e.clock.snapshot(e.packets)
+	e.processes = e.tracks()
+	e.queues()
+	e.fetches()
+	if e.batches == 0 {
+		return fmt.Errorf("export perfetto: %w", ErrNothing)
+	}
+	e.memory()
+	e.signals()
+	e.ends()
+	if err := e.findings(); err != nil {
+		return fmt.Errorf("export perfetto: %w", err)
+	}
+	if err := errors.Join(e.packets.err, buffered.Flush()); err != nil {
+		return fmt.Errorf("export perfetto: %w", err)
+	}
+	return nil
+}
+
+// exporter is a timeline in the making.
+type exporter struct {
+	*analyze.Result
+
+	packets   *packets
+	clock     clock
+	processes map[key]*process
+	loaders   map[loaderOf]string
+	lastTrack uint64
+	batches   int // deliveries and fetches that were written
+}
