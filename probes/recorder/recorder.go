@@ -88,7 +88,10 @@ func Run(o Options) (how Ending, err error) {
 	if err != nil {
 		return how, err
 	}
-	runtime.GOMAXPROCS(2)             // the cores are the training's
+	// The cores are the training's. And where a second P is idle, Go's sysmon wakes up
+	// some sixty times for each of our sleeps until it has taken back the first
+	// (retake in runtime/proc.go, Go 1.26).
+	cores := runtime.GOMAXPROCS(1)
 	collect := debug.SetGCPercent(-1) // until the target runs: what starting leaves behind is one collection's work
 
 	out, err := create(o)
@@ -134,6 +137,7 @@ func Run(o Options) (how Ending, err error) {
 	r.end(how)
 	closing.stop()
 	debug.SetGCPercent(collect)
+	runtime.GOMAXPROCS(min(cores, 2))
 	signals.restore() // from here on Ctrl-C ends us as any other program
 	r.tell()
 	return how, nil
