@@ -29,7 +29,7 @@ const (
 	// much besides, for short runs.
 	measureShare  = 0.002
 	measureIdle   = 0.0005
-	measureCredit = 20 * time.Millisecond
+	measureCredit = 10 * time.Millisecond
 	pageCost      = 66 * time.Nanosecond // of a page, in a process that was not read yet
 )
 
