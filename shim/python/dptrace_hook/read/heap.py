@@ -1,8 +1,8 @@
 """All generators of this process, by their types: also those that no walk from a dataset leads to.
 
 The garbage collector is asked for them, in a process that is about to fork: what its children share does not exist yet, so
-that to look at an object, which writes to it, costs nobody a page. Once, and again before later passes as far as 2 % of the
-time allows and no child is there that would pay. A worker that inherits nothing (spawn) does it for itself, as it starts.
+that to look at an object, which writes to it, costs nobody a page. Once, and again before later passes as far as 0.7 % of
+the time allows and no child is there that would pay. A worker that inherits nothing (spawn) does it for itself, as it starts.
 Bounded in objects and time; what was not looked at, is said (rng_search).
 """
 import gc
@@ -20,7 +20,7 @@ MAX_BLOCKS = 16 << 20  # of memory that Python has given out: about as many obje
 MAX_SHARED = 1 << 20  # the same in a process whose memory is shared with its parent or with children of its own
 MAX_NS = 500 * 10**6  # of this thread's time, for who holds what: torch's generators the collector does not know
 MAX_FOUND = 64
-PATIENCE = 50  # times as long as the last search took, until the next;
+PATIENCE = 150  # times as long as the last search took, until the next;
 LOADERS = 4  # but the first pass of so many loaders is always searched for
 _CHUNK = 1000
 _MANY = 500000  # objects
