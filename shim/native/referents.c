@@ -1,7 +1,7 @@
 /* Of many objects, or of what they refer to, those of some types: a pass over all that the garbage collector knows. */
 #include "native.h"
 
-#define AHEAD 32
+#define AHEAD 32 /* objects that are met before the first of them is looked at */
 #define KNOWN 64 /* types whose traverse is remembered; a power of 2 */
 
 typedef int (*inquiry)(PyObject *);

@@ -511,7 +511,7 @@ TYPES = [dict, tuple, random.Random, Odd, Slotted, int, str, list, type, types.C
 
 def heap_of(r):
     """Objects of many kinds, that hold others of them, and themselves."""
-    some = [1, "a", None, int, Odd, gc, sample, {}, (), [], random.Random(1), len, len.__call__, dict.__dict__, sys._getframe(), NotImplemented]
+    some = [1, "a", None, int, Odd, gc, sample, {}, (), [], random.Random(1), len, len.__call__, dict.__dict__, sys._getframe(), ...]
     for _ in range(r.randint(0, 60)):
         held = [r.choice(some) for _ in range(r.randint(0, 4))]
         one = r.choice(some)
@@ -524,7 +524,8 @@ def heap_of(r):
         some.append(r.choice([
             lambda: held, lambda: tuple(held), lambda: dict(enumerate(held)), lambda: Slotted(one), lambda: Odd(one), lambda: function,
             lambda: running, lambda: functools.partial(sample, *held), lambda: random.Random(2).random, lambda: Odd(one).__init__,
-            lambda: type("New", (Odd,), {"held": one}), lambda: iter(held), lambda: function.__closure__[0], lambda: weakref.ref(function, id),
+            lambda: type("New", (Odd,), {"held": one}), lambda: iter(held), lambda: function.__code__,
+            lambda: (lambda: one).__closure__[0], lambda: weakref.ref(function, id),
             lambda: set(map(id, held)), lambda: property(one), lambda: types.MappingProxyType({1: one}), lambda: (1, 2, "b"), lambda: {1: 2},
             lambda: functools.lru_cache(function), lambda: itertools.chain(held), lambda: collections.deque(held), lambda: zip(held)])())
     gc.collect(0) if r.random() < 0.1 else None  # which no longer tracks tuples of what needs no tracking

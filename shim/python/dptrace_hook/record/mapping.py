@@ -35,7 +35,8 @@ def _by_address(fd, size):
     import ctypes
     if not _calls:  # which a worker has of its parent
         call = ctypes.CDLL(None, use_errno=True).mmap
-        call.restype, call.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+        call.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+        call.restype = ctypes.c_void_p
         _calls.append(call)
     at = _calls[0](None, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, fd, 0)
     if at is None or at == ctypes.c_void_p(-1).value:
