@@ -70,6 +70,7 @@ typedef struct {
 #define Py_tp_descr_get 54
 #define Py_tp_doc 56
 #define Py_tp_getattro 58
+#define Py_tp_is_gc 61
 #define Py_tp_methods 64
 #define Py_tp_new 65
 #define Py_tp_repr 66
@@ -81,6 +82,7 @@ typedef struct {
 #define Py_TPFLAGS_METHOD_DESCRIPTOR (1u << 17)
 #define Py_TPFLAGS_DEFAULT (1u << 18)
 #define Py_TPFLAGS_LONG_SUBCLASS (1ul << 24)
+#define Py_TPFLAGS_TUPLE_SUBCLASS (1ul << 26)
 #define Py_TPFLAGS_BYTES_SUBCLASS (1ul << 27)
 
 typedef struct {
@@ -128,6 +130,7 @@ unsigned long PyType_GetFlags(PyTypeObject *);
 void *PyType_GetSlot(PyTypeObject *, int);
 void PyObject_GC_UnTrack(void *);
 void PyObject_GC_Del(void *);
+int PyObject_GC_IsTracked(PyObject *) WEAK; /* since 3.9 */
 void PyObject_ClearWeakRefs(PyObject *);
 
 PyObject *PyObject_Call(PyObject *, PyObject *, PyObject *);
@@ -151,8 +154,11 @@ PyObject *PyCFunction_NewEx(PyMethodDef *, PyObject *, PyObject *);
 Py_ssize_t PyDict_Size(PyObject *);
 PyObject *PyDict_GetItem(PyObject *, PyObject *);
 int PyIndex_Check(PyObject *);
+PyObject *PyList_AsTuple(PyObject *);
+PyObject *PyList_New(Py_ssize_t);
 Py_ssize_t PyList_Size(PyObject *);
 PyObject *PyList_GetItem(PyObject *, Py_ssize_t);
+int PyList_SetItem(PyObject *, Py_ssize_t, PyObject *);
 i64 PyLong_AsLongLong(PyObject *);
 u64 PyLong_AsUnsignedLongLong(PyObject *);
 PyObject *PyLong_FromLongLong(i64);

@@ -45,7 +45,7 @@ static int exec(PyObject *module)
 	struct_error = PyObject_GetAttrString(library, "error");
 	Py_DecRef(library);
 	if (!struct_error || around_ready(module) < 0 || sink_ready(module) < 0 || peeks_ready(module) < 0 || places_ready(module) < 0 ||
-		serving_ready(module) < 0)
+		serving_ready(module) < 0 || referents_ready(module) < 0)
 		return -1;
 	used = 1;
 	return 0;
@@ -60,6 +60,8 @@ static PyMethodDef functions[] = {
 	{"multiple", multiple, METH_FASTCALL, "multiple(integers, mask): whether one has no bit of mask; None: they are no integers"},
 	{"entering", make_entering, METH_O, "entering(python): before() of a fetch"},
 	{"leaving", make_leaving, METH_O, "leaving(python): after() of a fetch"},
+	{"picked", picked, METH_FASTCALL, "picked(objects, always, untracked): those of some types"},
+	{"referents", referents, METH_FASTCALL, "referents(objects, always, untracked): of what they refer to those of some types"},
 	{NULL},
 };
 

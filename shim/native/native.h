@@ -16,6 +16,7 @@ int sink_ready(PyObject *module);
 int peeks_ready(PyObject *module);
 int places_ready(PyObject *module);
 int serving_ready(PyObject *module);
+int referents_ready(PyObject *module);
 
 int is_record(PyObject *function, int n);
 int put_values(PyObject *function, u64 t, const i64 *values, const void *tail, u64 n);
@@ -33,6 +34,8 @@ PyObject *multiple(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *make_entering(PyObject *module, PyObject *python);
 PyObject *make_leaving(PyObject *module, PyObject *python);
 PyObject *make_integers(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *picked(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *referents(PyObject *module, PyObject *const *args, Py_ssize_t n);
 
 static inline u64 clock_ns(int which)
 {

@@ -63,9 +63,42 @@ class Finder:
         return spec
 
 
+_kept = []
+
+
+def _keep_compiled():
+    """Has what Python compiles of this package, for 30 ms and more, kept in its folder, which is the recorder's and nobody else's:
+    also where the program wants none of its own files kept (PYTHONDONTWRITEBYTECODE, as in many images)."""
+    import marshal
+    from importlib.machinery import SOURCE_SUFFIXES, FileFinder, SourceFileLoader
+    from importlib.util import MAGIC_NUMBER, cache_from_source
+
+    class Loader(SourceFileLoader):
+        facts = None
+
+        def path_stats(self, path):
+            self.facts = super().path_stats(path)
+            return self.facts
+
+        def source_to_code(self, data, path, **more):
+            code = super().source_to_code(data, path, **more)
+            if self.facts is not None:
+                numbers = 0, int(self.facts["mtime"]) & 0xFFFFFFFF, self.facts["size"]  # PEP 552: known by the time of its source
+                head = MAGIC_NUMBER + b"".join([n.to_bytes(4, "little") for n in numbers])
+                self.set_data(cache_from_source(path), head + marshal.dumps(code))  # or not, in a folder that is not to be written to
+            return code
+
+    _kept.append(True)
+    here = __path__[0]
+    for folder in [here] + [os.path.join(here, layer) for layer in ("patch", "read", "record", "watch")]:
+        sys.path_importer_cache[folder] = FileFinder(folder, (Loader, SOURCE_SUFFIXES))
+
+
 def perform(action, module):
     """Runs one of our functions on a freshly imported module; fails open."""
     try:
+        if sys.dont_write_bytecode and sys.implementation.cache_tag and not _kept:
+            _keep_compiled()
         from .record import guard
     except ImportError:  # our folder has been removed under a living process
         return

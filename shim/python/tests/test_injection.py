@@ -51,6 +51,32 @@ class Injection(HookTest):
         self.assertLessEqual(hooked - plain, {"dptrace_hook", "sitecustomize"})
         self.assertEqual(os.listdir(self.spool), [])
 
+    def compiled(self):
+        """What is compiled of the hook: when it was."""
+        files = glob.glob(os.path.join(self.hook, "dptrace_hook", "*", "__pycache__", "*.pyc"))
+        return {os.path.relpath(file, self.hook): os.stat(file).st_mtime_ns for file in files}
+
+    def test_what_is_compiled_of_it_is_kept_and_nothing_of_the_programs(self):
+        """The harness sets PYTHONDONTWRITEBYTECODE."""
+        self.write("own.py", "")
+        program = """
+            import own, sys, torch.utils.data
+            from dptrace_hook.record import guard
+            loaders = [type(m.__loader__).__name__ for m in (own, guard)]
+            print(guard.theirs.__code__.co_filename == guard.__file__, sys.dont_write_bytecode, *loaders)
+        """
+        expected = "True True SourceFileLoader Loader\n"
+        self.assertEqual(self.python(program), (0, expected, ""))
+        kept = self.compiled()
+        self.assertGreater(len(kept), 30)
+        self.assertEqual(glob.glob(os.path.join(self.work, "**", "*.pyc"), recursive=True), [])
+        os.rename(self.hook, self.hook + "2")  # as the next recording has it elsewhere
+        self.hook += "2"
+        self.assertEqual(self.python(program), (0, expected, ""))
+        self.assertEqual(self.compiled(), kept, "none is compiled again")
+        self.change("guard", "theirs = None.nothing")
+        self.assertIn("AttributeError", self.python(program)[2], "what has changed is")
+
     def test_torch_without_its_loader_module_is_no_error(self):
         self.write("torch/__init__.py", "")
         self.write("torch/utils/__init__.py", "")

@@ -6,6 +6,7 @@ import ctypes
 import functools
 import gc
 import inspect
+import itertools
 import os
 import pickle
 import random
@@ -319,6 +320,29 @@ class Differential(unittest.TestCase):
             given, mask = integers(r), r.choice([0, 1, 3, 15, 255, -1, r.randrange(1 << 62)])
             self.assertEqual(*[outcome(module.multiple, given, mask) for module in BOTH.values()])
 
+    @NATIVE
+    def test_referents(self):
+        hits = collections.Counter()
+        for seed in range(PROGRAMS // 10):
+            r = random.Random(seed)
+            some = heap_of(r)
+            types = r.sample(TYPES, r.randint(0, 6)) + [type(r.choice(some)) for _ in range(r.choice([0, 0, 3]))]
+            always, untracked = tuple(types[:r.randint(0, 6)]), tuple(types[r.randint(0, 6):])
+            given = r.choice([some] * 20 + [tuple(some), None]), r.choice([always] * 20 + [list(always)]), untracked
+            for name in ("picked", "referents"):
+                seen = [outcome(getattr(module, name), *given) for module in BOTH.values()]
+                self.assertEqual(*[(how, list(map(id, found)) if how == "gave" else found) for how, found in seen], (seed, name))
+                hits[name] += len(seen[0][1]) if seen[0][0] == "gave" else 0
+            self.assertEqual(*[outcome(module.picked, some, always) for module in BOTH.values()])
+        self.assertGreater(min(hits.values()), PROGRAMS // 10, hits)
+        types = tuple(TYPES[:3]), tuple(TYPES[3:])
+        everything = gc.get_objects()  # all of this process; less what is made as it is looked at
+        self.assertEqual(*[len(module.picked(everything, *types)) for module in BOTH.values()])
+        found = [module.referents(everything, *types) for module in BOTH.values()]
+        both = [collections.Counter(map(id, each)) for each in found]
+        self.assertGreater(len(found[0]), 1000)
+        self.assertLess(sum(((both[0] - both[1]) + (both[1] - both[0])).values()), 50)
+
 
 class Worker:
     """A worker's life as a seed says, and what can be seen of it but the times."""
@@ -460,6 +484,53 @@ class Worker:
             self.events.append(("state",) + self.state())
         self.drain()
         return self.records, end
+
+
+class Slotted:
+    __slots__ = ("held", "__weakref__")
+
+    def __init__(self, held):
+        self.held = held
+
+
+class Meta(type):
+    def __eq__(cls, other):
+        raise RuntimeError("compared")
+
+    def __hash__(cls):
+        raise RuntimeError("hashed")
+
+
+class Odd(metaclass=Meta):
+    def __init__(self, held):
+        self.held = held
+
+
+TYPES = [dict, tuple, random.Random, Odd, Slotted, int, str, list, type, types.CodeType, type(None), types.FunctionType, Meta]
+
+
+def heap_of(r):
+    """Objects of many kinds, that hold others of them, and themselves."""
+    some = [1, "a", None, int, Odd, gc, sample, {}, (), [], random.Random(1), len, len.__call__, dict.__dict__, sys._getframe(), ...]
+    for _ in range(r.randint(0, 60)):
+        held = [r.choice(some) for _ in range(r.randint(0, 4))]
+        one = r.choice(some)
+
+        def function(a=one, *, b=held):
+            yield one, a, b
+        running = function()
+        if r.random() < 0.5:
+            next(running)
+        some.append(r.choice([
+            lambda: held, lambda: tuple(held), lambda: dict(enumerate(held)), lambda: Slotted(one), lambda: Odd(one), lambda: function,
+            lambda: running, lambda: functools.partial(sample, *held), lambda: random.Random(2).random, lambda: Odd(one).__init__,
+            lambda: type("New", (Odd,), {"held": one}), lambda: iter(held), lambda: function.__code__,
+            lambda: (lambda: one).__closure__[0], lambda: weakref.ref(function, id),
+            lambda: set(map(id, held)), lambda: property(one), lambda: types.MappingProxyType({1: one}), lambda: (1, 2, "b"), lambda: {1: 2},
+            lambda: functools.lru_cache(function), lambda: itertools.chain(held), lambda: collections.deque(held), lambda: zip(held)])())
+    gc.collect(0) if r.random() < 0.1 else None  # which no longer tracks tuples of what needs no tracking
+    some.append(some)
+    return some
 
 
 class Index:
@@ -891,7 +962,7 @@ sys.late = Late()
         if native is not twin:
             here = ctypes.CDLL(None)
             weak = {name for name, binding in wanted[0] if binding == 2}
-            self.assertEqual(weak, {"Py_EnterRecursiveCall", "Py_LeaveRecursiveCall"})
+            self.assertEqual(weak, {"Py_EnterRecursiveCall", "Py_LeaveRecursiveCall", "PyObject_GC_IsTracked"})
             self.assertEqual([name for name, _ in wanted[0] if name not in weak and not hasattr(here, name)], [])
 
 
@@ -949,6 +1020,7 @@ class References(unittest.TestCase):
                 function(*args, **kwargs)
             except BaseException:
                 pass
+        held = [{1: (2, 3)}, ({}, 5), sample, int, Own, 7] * 20
         callbacks = (None, nothing, raises, interrupts)
         arounds = [M.Around(f, b, a, fa, t) for f in (sample, raises) for b in callbacks for a in callbacks for fa in callbacks[1:]
                    for t in (None, nothing, lambda e: True, raises, interrupts)]
@@ -1015,6 +1087,12 @@ class References(unittest.TestCase):
             tried(places.changed)
             tried(places.set, 1, place, "a", i)
             tried(places.set, 1, place, 3, i)
+            tried(M.picked, held, (dict, int), (tuple,))
+            tried(M.picked, held, (dict, int))
+            tried(M.picked, held, [dict], ())
+            tried(M.referents, held, (dict, int), (tuple,))
+            tried(M.referents, held, (dict,), [tuple])
+            tried(M.referents, tuple(held), (), ())
             if i % 16 == 0:
                 tried(M.Places().add, place, "a", i)
                 other = M.Sink(bytearray(200), 64, 128, 1, 2)

@@ -10,6 +10,7 @@ import time
 import types
 from _thread import allocate_lock, get_ident
 
+from .twin_referents import picked, referents  # noqa: F401
 from .twin_serving import Fetching, Serving, entering, leaving, multiple  # noqa: F401
 
 now = time.monotonic_ns

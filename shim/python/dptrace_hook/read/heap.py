@@ -1,8 +1,8 @@
 """All generators of this process, by their types: also those that no walk from a dataset leads to.
 
 The garbage collector is asked for them, in a process that is about to fork: what its children share does not exist yet, so
-that to look at an object, which writes to it, costs nobody a page. Once, and again before later passes as far as 2 % of the
-time allows and no child is there that would pay. A worker that inherits nothing (spawn) does it for itself, as it starts.
+that to look at an object, which writes to it, costs nobody a page. Once, and again before later passes as far as 0.7 % of
+the time allows and no child is there that would pay. A worker that inherits nothing (spawn) does it for itself, as it starts.
 Bounded in objects and time; what was not looked at, is said (rng_search).
 """
 import gc
@@ -10,6 +10,7 @@ import sys
 from itertools import compress
 from operator import not_
 
+from ..patch.load import native
 from ..record import guard, ring
 from ..record.ring import mono
 from . import discover, holders, insides, objects, rng
@@ -19,11 +20,12 @@ MAX_BLOCKS = 16 << 20  # of memory that Python has given out: about as many obje
 MAX_SHARED = 1 << 20  # the same in a process whose memory is shared with its parent or with children of its own
 MAX_NS = 500 * 10**6  # of this thread's time, for who holds what: torch's generators the collector does not know
 MAX_FOUND = 64
-PATIENCE = 50  # times as long as the last search took, until the next;
+PATIENCE = 150  # times as long as the last search took, until the next;
 LOADERS = 4  # but the first pass of so many loaders is always searched for
 _CHUNK = 1000
 _MANY = 500000  # objects
 _PLAIN = {id(dict), id(list), id(tuple), id(set)}
+_CONTAINERS = dict, tuple
 _ITEMS = 10000  # of an array
 _DEEP = 4  # of such, one in another
 
@@ -141,13 +143,11 @@ def _prune():
 class Search:
     def __init__(self, known):
         self.objects, self.fresh, self.cut = 0, 0, {}
-        self.classes = rng.classes()
-        self.wanted = set(self.classes)
-        self.wanted.update((id(dict), id(tuple)))
-        numpy = sys.modules.get("numpy")
-        self.array = getattr(numpy, "ndarray", None)
-        if self.array is not None:
-            self.wanted.add(id(self.array))
+        found = rng.classes()
+        self.classes = {i: kind for i, (kind, _) in found.items()}  # by id
+        self.generators = tuple([cls for _, cls in found.values()])
+        array = getattr(sys.modules.get("numpy"), "ndarray", None)
+        self.arrays = () if array is None else (array,)
         self.not_these = {rng.key(obj, self.classes.get(id(type(obj)))) for obj in rng.singletons() + [f.obj for f in known]}
         self.found = {}  # rng.key -> generator
         self.graph = holders.Graph()
@@ -158,9 +158,8 @@ class Search:
             self.cut["frozen"] = ["", frozen]
         everything = gc.get_objects()
         self.objects = len(everything)
-        kinds = self.classes
-        known = list(compress(everything, map(kinds.__contains__, map(id, map(type, everything)))))
-        for obj in sorted(known, key=lambda o: kinds[id(type(o))] == "bits"):  # of a generator and its bit generator the first
+        known = native.picked(everything, self.generators, ())
+        for obj in sorted(known, key=lambda o: self.classes[id(type(o))] == "bits"):  # of a generator and its bit generator the first
             self.take(obj)
         if len(everything) > _MANY:  # records of a dataset, above all: they come last
             plain = list(map(_PLAIN.__contains__, map(id, map(type, everything))))
@@ -190,7 +189,7 @@ class Search:
 
     def held_by(self, some, depth):
         """[generator, who holds it, who holds that, ...], up to one of the objects, through what the collector does not know."""
-        chains = self.among(gc.get_referents(*some), depth)
+        chains = self.among(native.referents(some, self.generators, _CONTAINERS + self.arrays if depth < _DEEP else ()), depth)
         if not chains:
             return chains
         ends, above = {id(chain[-1]) for chain in chains}, {}
@@ -199,17 +198,14 @@ class Search:
                 above.setdefault(each, []).append(holder)
         return [chain + [holder] for chain in {tuple(map(id, c)): c for c in chains}.values() for holder in above.get(id(chain[-1]), ())]
 
-    def among(self, held, depth):
-        """[generator, who holds it, ...], up to one of these objects."""
-        hits = list(compress(held, map(self.wanted.__contains__, map(id, map(type, held)))))
-        del held
-        kinds = self.classes
-        chains = [[obj] for obj in compress(hits, map(kinds.__contains__, map(id, map(type, hits)))) if self.sought(obj)]
-        loose = list(compress(hits, map(not_, map(gc.is_tracked, hits)))) if depth < _DEEP else ()
-        for a in loose:
-            if type(a) is self.array and a.dtype.hasobject:
-                chains += [chain + [a] for chain in self.among(insides.items(a, _ITEMS), depth + 1)]
-        containers = [c for c in loose if type(c) is dict or type(c) is tuple]
+    def among(self, hits, depth):
+        """[generator, who holds it, ...], up to one of these: generators, and containers that the collector does not track."""
+        arrays = [a for a in native.picked(hits, self.arrays, ()) if a.dtype.hasobject]
+        containers = native.picked(hits, _CONTAINERS, ())
+        chains = [[obj] for obj in native.picked(hits, self.generators, ()) if self.sought(obj)]
+        for a in arrays:
+            items = native.picked(insides.items(a, _ITEMS), self.generators, _CONTAINERS + self.arrays if depth + 1 < _DEEP else ())
+            chains += [chain + [a] for chain in self.among(items, depth + 1)]
         if containers:
             chains += self.held_by(containers, depth + 1)
         return chains

@@ -224,7 +224,7 @@ def kind_of(cls):
 
 
 def classes():
-    """All classes of generators, and what is derived of them, by id: their kinds."""
+    """All classes of generators, and what is derived of them, by id: (kind, class)."""
     numpy = numpy_random()
     todo, found = [_RANDOM, _torch_generator()], {}
     for known, _, _ in OTHERS.values():
@@ -235,7 +235,7 @@ def classes():
         cls = todo.pop()
         kind = kind_of(cls)
         if kind is not None and id(cls) not in found:
-            found[id(cls)] = kind
+            found[id(cls)] = kind, cls
             todo += type.__subclasses__(cls)
     return found
 

@@ -20,6 +20,7 @@ MAX_LEAVES = 256
 PACKED = 16  # a list of more numbers than this is one leaf
 DIGESTED = 512  # bytes: more of an array go in by their own digest
 MAX_PARTS = 12  # leaves that have a digest of their own
+FEW = 32  # bytes: the digest of no more is remembered
 SHORT = 1 << 10  # bytes: with less a sample may be no more than the name of what collate reads
 ALL, SOME, LITTLE, STRINGS, INTEGERS, LEFT, FOLLOWS, BRIEF = 1, 2, 4, 8, 16, 32, 64, 128  # kinds of PROTOCOL.md
 PIECES, INTEGER, TEXT, OTHER = 1, 2, 4, 6  # of a part: pieces of it; and what it is, 0 being an array or a list of numbers
@@ -32,8 +33,11 @@ _TENSORS = ("torchvision.", "monai.")  # whose classes of tensors are plain ones
 
 _string_at = ctypes.string_at
 _double = struct.Struct("<d").pack
+_UNSEEN = object()
 _heads = {}  # (dtype, shape) -> (piece, bytes of an item, bytes), None: cannot be read
 _keys = {}  # key of a dict -> piece
+_places = {}  # (bytes of an array, of an item, ...) -> slices: see _eighths
+_short_parts, _short_metas = {}, {}  # (piece of a part, what it is) -> its digest; metas of a sample -> theirs: labels come again and again
 _classes = Notes()  # of a class how its instances are read: see _how
 _view = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int)(("PyMemoryView_FromMemory", ctypes.pythonapi))
 _READ = 0x100  # PyBUF_READ
@@ -90,7 +94,12 @@ def read(obj, room):
     metas = _NONE
     if r.metas:
         kind |= STRINGS if r.strings else INTEGERS
-        metas = blake2b(b"".join(r.metas), digest_size=16).digest()
+        joined = b"".join(r.metas)
+        metas = _short_metas.get(joined)
+        if metas is None:
+            metas = blake2b(joined, digest_size=16).digest()
+            if len(joined) <= FEW and len(_short_metas) < _MAX_HEADS:
+                _short_metas[joined] = metas
     return kind, blake2b(b"".join(r.pieces), digest_size=16).digest(), metas, room - r.room, r.parts() if len(r.ends) > 1 else b""
 
 
@@ -145,8 +154,14 @@ class _Reader:
         """8 bytes for each of the first leaves; 3 bits of the first one tell what it is."""
         parts, pieces = [], self.pieces
         for end, what in self.ends[:MAX_PARTS]:
-            digest = blake2b(pieces[end] if what > 1 else pieces[end - 1] + pieces[end], digest_size=8).digest()
-            parts.append(bytes((digest[0] & 0xF8 | what,)) + digest[1:])
+            piece = pieces[end] if what > 1 else pieces[end - 1] + pieces[end]
+            part = _short_parts.get((piece, what))
+            if part is None:
+                digest = blake2b(piece, digest_size=8).digest()
+                part = bytes((digest[0] & 0xF8 | what,)) + digest[1:]
+                if len(piece) <= FEW and len(_short_parts) < _MAX_HEADS:
+                    _short_parts[piece, what] = part
+            parts.append(part)
         return b"".join(parts)
 
     def single(self, piece):
@@ -274,7 +289,9 @@ class _Reader:
             self.left = True
             return
         where = t.dtype, t.shape
-        head = _heads[where] if where in _heads else _tensor_head(where)
+        head = _heads.get(where, _UNSEEN)
+        if head is _UNSEEN:
+            head = _tensor_head(where)
         if head is None or (head[0][:2] == b"tc" and hasattr(base, "is_conj") and t.is_conj()):
             self.left = True
             return
@@ -285,8 +302,9 @@ class _Reader:
         elif t.is_contiguous():
             if size <= SMALL:
                 self.small(piece, _string_at(at, size) if size else b"")
-            else:
-                self.large(piece, item, size, lambda first, n: _string_at(at + first * item, n * item), lambda: _view(at, size, _READ))
+            elif self.leaf():
+                whole = _view(at, size, _READ)
+                self.large(piece, size, b"".join([whole[part] for part in _eighths(size, item)]), whole)
         elif ndarray is None:
             self.left = True
         else:
@@ -299,7 +317,9 @@ class _Reader:
         if type(a) is not ndarray:
             a = ndarray.view(a, ndarray)
         where = a.dtype, a.shape
-        head = _heads[where] if where in _heads else _array_head(where)
+        head = _heads.get(where, _UNSEEN)
+        if head is _UNSEEN:
+            head = _array_head(where)
         if head is None:
             self.left = True
         else:
@@ -309,12 +329,15 @@ class _Reader:
         """Of an array of NumPy's, in C order."""
         if size <= SMALL:
             self.small(piece, a.tobytes())
+        elif not self.leaf():
+            pass
         elif a.flags.c_contiguous:
-            flat = a.reshape(-1)
-            self.large(piece, item, size, lambda first, n: flat[first:first + n].tobytes(), lambda: flat.view("u1"))
+            whole = memoryview(a.reshape(-1).view("u1"))
+            self.large(piece, size, b"".join([whole[part] for part in _eighths(size, item)]), whole)
         else:
             flat = a.flat
-            self.large(piece, item, size, lambda first, n: flat[first:first + n].tobytes(), a.tobytes if size <= MAX_COPY else None)
+            self.large(piece, size, b"".join([flat[part].tobytes() for part in _eighths(size // item, 1, item)]),
+                       a.tobytes() if size <= self.room and size <= MAX_COPY else None)
 
     def small(self, piece, data):
         if self.leaf():
@@ -323,12 +346,9 @@ class _Reader:
             self.size += len(data)
             self.vary(data)
 
-    def large(self, piece, item, size, part, whole):
-        if not self.leaf():
-            return
+    def large(self, piece, size, chunks, whole):
+        """chunks: of eight places of it; whole: all of it, or None."""
         self.size += size
-        each, items = max(CHUNK // item, 1), size // item
-        chunks = b"".join([part(i * (items - each) // (CHUNKS - 1), each) for i in range(CHUNKS)])
         self.vary(chunks)
         if size > self.room or whole is None:
             self.ends.append((len(self.pieces) + 1, PIECES))
@@ -336,18 +356,29 @@ class _Reader:
             self.chunked = True
             return
         self.room -= size
-        data = whole()
         for at in range(0, size, 1 << 20):
             if self.varied:
                 break
-            self.vary(chunks[:1] + bytes(data[at:at + (1 << 20)]))
+            self.vary(chunks[:1] + bytes(whole[at:at + (1 << 20)]))
         self.ends.append((len(self.pieces) + 1, 0))
-        self.pieces += (piece, _short(data))
+        self.pieces += (piece, _short(whole))
 
     def vary(self, data):
         self.arrays = True
         if not self.varied and data != data[:1] * len(data):
             self.varied = True
+
+
+def _eighths(n, item, size=0):
+    """Where eight parts of n are, each of as many items as are CHUNK bytes. item: of so many of the n; size: bytes of it, if not as many."""
+    found = _places.get((n, item, size))
+    if found is None:
+        each, items = max(CHUNK // (size or item), 1), n // item
+        starts = [i * (items - each) // (CHUNKS - 1) for i in range(CHUNKS)]
+        found = [slice(first * item, (first + each) * item) for first in starts]
+        if len(_places) < _MAX_HEADS:
+            _places[n, item, size] = found
+    return found
 
 
 def _short(data):

@@ -22,6 +22,7 @@ EIGHTH = 8  # one of so many fetches is seen by Python in any case; without quie
 _NUMBERS = {}  # (path, kind) -> number of the slot in this process
 _RAW_SEEN = set()  # blocks of Mersenne twisters whose whole state this process has written
 _RAW_MAX = 1 << 14
+_ready = {}  # id of a generator of a library -> its reader: it reads the same memory in a process that is forked
 
 
 def after_fork():
@@ -86,6 +87,22 @@ def before_fork():
     """In the parent of workers: what each of them would do again, on pages of memory that it would have to copy."""
     sample.bind()
     discover.modules()
+    known = dict(_ready)
+    _ready.clear()
+    for found in globals_():
+        obj = found.current()
+        reader = None if obj is None else known.get(id(obj)) or rng.reader(obj, found.kind)
+        if reader is not None and reader.region is not None and reader.region[4] is obj:
+            _ready[id(obj)] = reader
+
+
+def made_before(obj):
+    """A generator's reader, if the parent has left one and it still fits."""
+    reader = _ready.get(id(obj))
+    if reader is None or reader.region[4] is not obj:
+        return None
+    reader.peek()  # torch's generator may have got another state object
+    return reader if reader.region is not None else None
 
 
 def numpy_global():
@@ -152,7 +169,7 @@ class Slots:
         key = None if obj is None else rng.key(obj, found.kind)
         if obj is None or key in self.ids:
             return
-        reader = rng.reader(obj, found.kind)
+        reader = made_before(obj) or rng.reader(obj, found.kind)
         if reader is None:
             if walk is not None:
                 walk.leave("unreadable", found.path, 1)

@@ -10,6 +10,7 @@ import sys
 from . import guard
 
 _TRACKED = sys.version_info < (3, 13)  # from then on mmap.mmap does without
+_calls = []  # mmap(2)
 _kept = []  # maps whose descriptors may not be closed: for as long as the process lives
 
 
@@ -32,9 +33,12 @@ def of(fd, size):
 def _by_address(fd, size):
     """By mmap(2) itself. Never unmapped: a forked child lets go of its parent's, and others may know the address."""
     import ctypes
-    call = ctypes.CDLL(None, use_errno=True).mmap
-    call.restype, call.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
-    at = call(None, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, fd, 0)
+    if not _calls:  # which a worker has of its parent
+        call = ctypes.CDLL(None, use_errno=True).mmap
+        call.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+        call.restype = ctypes.c_void_p
+        _calls.append(call)
+    at = _calls[0](None, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, fd, 0)
     if at is None or at == ctypes.c_void_p(-1).value:
         error = ctypes.get_errno()
         raise OSError(error, os.strerror(error))

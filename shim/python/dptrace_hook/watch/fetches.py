@@ -126,7 +126,7 @@ def enter(args, kwargs):
         fetches.due = 0
         return None
     fetches.fetch += 1
-    measured = not fetches.fetch % slots.EIGHTH
+    measured = fetches.fetch < slots.EIGHTH or not fetches.fetch % slots.EIGHTH
     c0 = cpu() if measured else 0
     if fetches.serving is not None:
         fetches.serving.fetches += 1
@@ -160,7 +160,7 @@ def leave(fetches, result, args, kwargs):
     if fetches is None:
         return
     t0, t1, number = fetches.t_fetch, mono(), fetches.fetch
-    measured = not number % slots.EIGHTH
+    measured = number < slots.EIGHTH or not number % slots.EIGHTH  # the first walk and search, which no other does
     c0 = cpu() if measured else 0
     fetches.slots.after(number, t1 - t0)
     if number in slots.SEARCH_AFTER:
@@ -184,7 +184,7 @@ def leave(fetches, result, args, kwargs):
     ring.ring.calls += fetches.calls + 1
     ring.ring.hook_ns += fetches.own_ns
     if measured:
-        ring.ring.cost(fetches.entered_ns + cpu() - c0, 1 if fetches.calls else slots.EIGHTH)
+        ring.ring.cost(fetches.entered_ns + cpu() - c0, 1 if fetches.calls or number < slots.EIGHTH else slots.EIGHTH)
     fetches.calls = fetches.own_ns = fetches.fetched_ns = fetches.fetched_samples = 0
 
 
