@@ -81,6 +81,7 @@ typedef struct {
 #define Py_TPFLAGS_METHOD_DESCRIPTOR (1u << 17)
 #define Py_TPFLAGS_DEFAULT (1u << 18)
 #define Py_TPFLAGS_LONG_SUBCLASS (1ul << 24)
+#define Py_TPFLAGS_TUPLE_SUBCLASS (1ul << 26)
 #define Py_TPFLAGS_BYTES_SUBCLASS (1ul << 27)
 
 typedef struct {
@@ -150,6 +151,9 @@ PyObject *PyCFunction_GetSelf(PyObject *);
 PyObject *PyCFunction_NewEx(PyMethodDef *, PyObject *, PyObject *);
 Py_ssize_t PyDict_Size(PyObject *);
 PyObject *PyDict_GetItem(PyObject *, PyObject *);
+int PyDict_SetItem(PyObject *, PyObject *, PyObject *);
+int PyDict_DelItem(PyObject *, PyObject *);
+int PyDict_Next(PyObject *, Py_ssize_t *, PyObject **, PyObject **);
 int PyIndex_Check(PyObject *);
 Py_ssize_t PyList_Size(PyObject *);
 PyObject *PyList_GetItem(PyObject *, Py_ssize_t);
@@ -188,8 +192,10 @@ u64 PyThread_get_thread_ident(void);
 int Py_EnterRecursiveCall(const char *) WEAK; /* functions since 3.9 */
 void Py_LeaveRecursiveCall(void) WEAK;
 
-extern PyObject _Py_NoneStruct;
+extern PyObject _Py_NoneStruct, _Py_FalseStruct, _Py_TrueStruct;
 #define Py_None (&_Py_NoneStruct)
+#define Py_False (&_Py_FalseStruct)
+#define Py_True (&_Py_TrueStruct)
 extern PyTypeObject PyCFunction_Type, PyDict_Type, PyList_Type, PyLong_Type, PyMemoryView_Type, PyTuple_Type, PyUnicode_Type;
 extern PyObject *PyExc_Exception, *PyExc_ImportError, *PyExc_IndexError, *PyExc_TypeError, *PyExc_ValueError;
 

@@ -17,7 +17,7 @@ PyObject *add_type(PyObject *module, const char *name, PyType_Spec *spec)
 	return type;
 }
 
-static PyObject *now(PyObject *module, PyObject *none)
+static PyObject *monotonic(PyObject *module, PyObject *none)
 {
 	return PyLong_FromUnsignedLongLong(clock_ns(CLOCK_MONOTONIC));
 }
@@ -45,14 +45,14 @@ static int exec(PyObject *module)
 	struct_error = PyObject_GetAttrString(library, "error");
 	Py_DecRef(library);
 	if (!struct_error || around_ready(module) < 0 || sink_ready(module) < 0 || peeks_ready(module) < 0 || places_ready(module) < 0 ||
-		serving_ready(module) < 0)
+		serving_ready(module) < 0 || delivering_ready(module) < 0)
 		return -1;
 	used = 1;
 	return 0;
 }
 
 static PyMethodDef functions[] = {
-	{"now", now, METH_NOARGS, "CLOCK_MONOTONIC in ns"},
+	{"now", monotonic, METH_NOARGS, "CLOCK_MONOTONIC in ns"},
 	{"cpu", cpu, METH_NOARGS, "CPU time of this thread in ns"},
 	{"original_of", original_of, METH_O, "what an Around wraps; None for anything else"},
 	{"Record", make_record, METH_FASTCALL, "Record(sink, kind, format): a function that packs and puts records"},
@@ -60,6 +60,12 @@ static PyMethodDef functions[] = {
 	{"multiple", multiple, METH_FASTCALL, "multiple(integers, mask): whether one has no bit of mask; None: they are no integers"},
 	{"entering", make_entering, METH_O, "entering(python): before() of a fetch"},
 	{"leaving", make_leaving, METH_O, "leaving(python): after() of a fetch"},
+	{"indexed", indexed, METH_FASTCALL, "after() of an iterator's _next_index"},
+	{"placing", make_placing, METH_O, "placing(python): before() of its _try_put_index"},
+	{"placed", make_placed, METH_O, "placed(python): after() of it"},
+	{"arriving", make_arriving, METH_O, "arriving(python): after() of its _try_get_data"},
+	{"calling", make_calling, METH_O, "calling(python): before() of its _next_data"},
+	{"handing", make_handing, METH_O, "handing(python): after() of it"},
 	{NULL},
 };
 

@@ -10,6 +10,7 @@ import time
 import types
 from _thread import allocate_lock, get_ident
 
+from .twin_delivering import Delivering, Training, arriving, calling, handing, indexed, placed, placing  # noqa: F401
 from .twin_serving import Fetching, Serving, entering, leaving, multiple  # noqa: F401
 
 now = time.monotonic_ns
@@ -117,13 +118,14 @@ def original_of(f):
 
 
 class Sink:
-    """The writer's end of a ring: head_word and tail_word are indices of u64 words in front of it, `after` is where it begins."""
+    """The writer's end of a ring: head_word and tail_word are indices of u64 words in front of it, `after` is where it begins.
+    bell: set by the hook, the head beyond which the recorder is to be woken."""
 
     def __init__(self, buffer, capacity, after, head_word, tail_word):
         for number in (capacity, after, head_word, tail_word):
             struct.pack("<I", number)
         self._lock = allocate_lock()
-        self.head = self.tail = self.number = 0
+        self.head = self.tail = self.number = self.bell = 0
         self.capacity, self._head_word, self._tail_word = capacity, head_word, tail_word
         whole = memoryview(buffer)
         if whole.readonly:

@@ -1,0 +1,231 @@
+"""The part of the native helper's twin that writes what an iterator's workers are asked for, and what the training was handed."""
+import time
+
+now = time.monotonic_ns
+_SURELY = 20000  # ns: what of ours took longer was not the processor's, the thread had to wait for it
+_INT = {id(int)}  # by id: a metaclass may have a hash
+_PUT_MAX = 4096
+_OK, _GRAD, _WATCHED = 1, 256, 4096  # of layouts.STATUS_VALUES, layouts.STATUS_GRAD, layouts.STATUS_WATCHED
+_MAIN = -1
+_ROWS = 0x7FFFFFFF
+_DEPTH = 3
+
+
+class Training:
+    """What this process trains, and where it is written. The hook sets and counts:
+
+    taken, last, ran, grads_from, grads_to, restarts    of layouts.NEXT_FIELDS
+    bits, watched   of its status since the last batch; whether all is watched that these need
+    look            1: flags() is called, and gives what is to be added to the status
+    armed           1: begun(rows, notes) is called after each batch, else after those of one row where gradients are computed and
+                    the loader's batch_size is not 1
+    rows(data)      the first dimension of the first array in a batch; not called for tensors of exactly this type, also in lists,
+                    tuples and dictionaries, unless modes() says that somebody would see it
+    grad()          whether gradients are computed
+    child           something: only Python hands batches over
+    put, record     an Integers of layouts.PUT_FIELDS and a Record of layouts.NEXT_FIELDS into sink; full() is called when there was
+                    no room, bell() when the sink's head is beyond its bell
+    due             calls that Python is called with at the latest
+
+    delivered       counted here: batches; then: steps taken as the last was handed over
+    calls, own_ns   counted here, and set to 0 by the hook: batches handed over without Python, and what that took
+    """
+    __slots__ = ("taken", "last", "ran", "grads_from", "grads_to", "restarts", "bits", "watched", "look", "armed", "delivered", "then", "due",
+                 "calls", "own_ns", "flags", "begun", "rows", "grad", "modes", "tensor", "child", "sink", "bell", "put", "record", "full")
+
+    def __init__(self):
+        self.taken = self.last = self.ran = self.grads_from = self.grads_to = self.restarts = self.bits = self.watched = self.look = 0
+        self.armed = self.delivered = self.then = self.due = self.calls = self.own_ns = 0
+        self.flags = self.begun = self.rows = self.grad = self.modes = self.tensor = self.child = self.sink = self.bell = None
+        self.put = self.record = self.full = None
+
+
+class Delivering:
+    """A pass of an iterator, which has it under _dptrace in its dictionary. The hook's own class derives from it, and sets:
+
+    loader, number, worker  of the loader and the pass; -1, or what else is to be written for whoever hands over
+    single          the loader's batch_size is 1
+    training        a Training
+    notes           of the loader, a dictionary: batches "delivered" so far are counted there
+    arrived         a dictionary: number of a batch -> when it arrived
+    ids             something: only Python writes what is asked for
+
+    t_next, did, t_put, sending, got, index     are ours: of the call that is under way
+    """
+
+    def __new__(cls, *args, **kwargs):
+        self = object.__new__(cls)
+        self.loader = self.number = self.worker = self.single = self.t_next = self.did = self.t_put = 0
+        self.sending = self.got = -1
+        self.training = self.notes = self.arrived = self.ids = self.index = None
+        return self
+
+
+def _delivering(d):
+    found = d.get("_dptrace")
+    return found if isinstance(found, Delivering) and type(found.training) is Training else None
+
+
+def _number(o):
+    """An integer that is not negative; -1: it is none."""
+    return o if type(o) is int and 0 <= o < 1 << 63 else -1
+
+
+def indexed(token, index, args, kwargs):
+    """after() of _next_index."""
+    d = _delivering(args[0].__dict__) if args else None
+    if d is not None:
+        d.index = index
+
+
+def placing(python):
+    """before() of _try_put_index."""
+    def before(args, kwargs):
+        attributes = args[0].__dict__ if args else {}
+        d = _delivering(attributes)
+        batch = -1 if d is None else _number(attributes.get("_send_idx"))
+        if batch < 0:
+            return python(args, kwargs)
+        d.sending, d.t_put = batch, now()
+        return d
+    return before
+
+
+def _put_index(d, t, batch, worker, t0, ns):
+    """False: Python is to."""
+    index = d.index
+    if d.ids is not None or index is None or t.put is None:
+        return False
+    kind = type(index)
+    each = index if kind is list or kind is tuple else (index,)
+    if not each:
+        return False
+    room = t.put(t0, d.loader, d.number, batch, worker, ns, 0, len(each), each)
+    if room is None:
+        return False
+    d.index = None
+    if not room and t.full is not None:
+        t.full()
+    if t.sink is not None and t.sink.head > t.sink.bell and t.bell is not None:
+        t.bell()
+    return True
+
+
+def placed(python):
+    """after() of it."""
+    def after(d, result, args, kwargs):
+        t1 = now()
+        if not isinstance(d, Delivering) or type(d.training) is not Training or not args:
+            return python(d, result, args, kwargs)
+        attributes, batch = args[0].__dict__, d.sending
+        following = _number(attributes.get("_send_idx"))
+        if following == batch:
+            return None
+        tasks, worker = attributes.get("_task_info"), -1
+        if following >= 0 and type(tasks) is dict:
+            info = tasks.get(batch)
+            worker = _number(info[0]) if type(info) is tuple and info else -1
+        if worker < 0:
+            return python(d, result, args, kwargs)
+        t = d.training
+        try:
+            if not _put_index(d, t, batch, worker, d.t_put, t1 - d.t_put):
+                return python(d, result, args, kwargs)
+        finally:
+            t.own_ns += min(now() - t1, _SURELY)
+    return after
+
+
+def arriving(python):
+    """after() of _try_get_data, which gives (whether there is anything, (batch, data))."""
+    def after(token, result, args, kwargs):
+        t0 = now()
+        if type(result) is not tuple or len(result) != 2:
+            return python(token, result, args, kwargs)
+        if result[0] is False:
+            return None
+        pair = result[1]
+        batch = _number(pair[0]) if type(pair) is tuple and pair else -1
+        d = _delivering(args[0].__dict__) if batch >= 0 and args else None
+        if d is None or result[0] is not True or type(d.arrived) is not dict:
+            return python(token, result, args, kwargs)
+        d.got, t = batch, d.training
+        d.arrived[batch] = now()
+        t.own_ns += min(now() - t0, _SURELY)
+    return after
+
+
+def calling(python):
+    """before() of _next_data."""
+    def before(args, kwargs):
+        t0 = now()
+        d = _delivering(args[0].__dict__) if args else None
+        if d is None:
+            return python(args, kwargs)
+        t = d.training
+        d.t_next = t0
+        d.did = t.bits + (_WATCHED if t.watched and (t.ran or not t.taken) else 0)
+        try:
+            if t.look and t.flags is not None:
+                d.did = t.flags()
+        finally:
+            t.own_ns += min(now() - t0, _SURELY)
+        return d
+    return before
+
+
+def _rows(t, data, depth):
+    """The first dimension of the first array in a batch; -1: it has none; None: Python is to look."""
+    kind = type(data)
+    if kind is t.tensor:
+        if t.modes is None or t.modes():
+            return None
+        shape = data.shape
+        return None if not isinstance(shape, tuple) else -1 if not shape else shape[0] if 0 <= _number(shape[0]) <= _ROWS else None
+    if not data if kind is list or kind is tuple or kind is dict else True:
+        return None
+    if not depth:
+        return None
+    found = _rows(t, next(iter(data.values())) if kind is dict else data[0], depth - 1)
+    return None if found is None or found < 0 else found
+
+
+def handing(python):
+    """after() of it."""
+    def after(d, data, args, kwargs):
+        t1 = now()
+        t = d.training if isinstance(d, Delivering) else None
+        if (type(t) is not Training or t.calls + 1 >= t.due or t.child is not None or t.rows is None or t.record is None
+                or type(d.notes) is not dict or type(d.arrived) is not dict):
+            return python(d, data, args, kwargs)
+        notes, main, arrived = d.notes, d.worker == _MAIN, 0
+        delivered = batch = _number(notes.get("delivered"))
+        if not main and batch >= 0:
+            attributes = args[0].__dict__
+            batch = d.got if attributes.get("_in_order") is False else _number(attributes.get("_rcvd_idx")) - 1
+        if batch < 0 or main and not _put_index(d, t, batch, _MAIN, d.t_next, 0):
+            return python(d, data, args, kwargs)
+        try:
+            if not main:
+                arrived = d.arrived.pop(batch, 0)
+            notes["delivered"] = delivered + 1
+            _hand(d, t, batch, arrived, data)
+        finally:
+            t.calls += 1
+            t.own_ns += min(now() - t1, _SURELY)
+    return after
+
+
+def _hand(d, t, batch, arrived, data):
+    found = None if t.tensor is None else _rows(t, data, _DEPTH)
+    if found is None:
+        found = t.rows(data)
+    grad = t.grad is not None and t.grad() is True
+    if not t.record(0, d.loader, d.number, batch & 0xFFFFFFFF, d.worker, _OK + _GRAD * grad + d.did, d.t_next, arrived, t.taken, t.last, t.ran,
+                    t.grads_from, t.grads_to, t.restarts, found) and t.full is not None:
+        t.full()
+    t.bits = t.grads_from = t.grads_to = 0
+    t.delivered += 1
+    t.then = t.taken
+    if t.begun is not None and (t.armed or found == 1 and not d.single and grad):
+        t.begun(found, d.notes)
