@@ -151,8 +151,18 @@ class Sink:
         if not self._lock.acquire(False) and not self._lock.acquire(True, 0.01):
             return False
         try:
-            ring, need = self._ring, _RECORD.size + n
+            ring, head, number, need = self._ring, self.head, self.number, 24 + n
             pad = -need & 7
+            whole = need + pad
+            at, end = head % self.capacity, head + whole
+            if ring is not None and at + whole <= self.capacity and end - self.capacity <= self.tail <= head:  # as a rule
+                # Before anything is counted: it may raise, and what is in the ring does not exist yet.
+                packed.pack_into(ring, at, whole, kind, pad, t or now(), get_ident() & 0xFFFFFFFF, number & 0xFFFFFFFF, *values)
+                if tail:
+                    ring[at + need - len(tail):at + need] = tail
+                self.number, self.head = number + 1, end
+                self._words[self._head_word] = end  # last: only now it exists
+                return True
             if ring is None or need + pad > self.capacity:
                 packed.pack(0, kind, 0, t, 0, 0, *values)  # what is no value of these is no value without a ring
                 return False
@@ -168,13 +178,12 @@ class Sink:
             to = 0 if skip else at
             if skip:
                 _PAD.pack_into(ring, at, skip, PAD, 0)
-            # Before anything is counted: it may raise, and what is in the ring does not exist yet.
             packed.pack_into(ring, to, need + pad, kind, pad, t or now(), get_ident() & 0xFFFFFFFF, self.number & 0xFFFFFFFF, *values)
             if tail:
                 ring[to + need - len(tail):to + need] = tail
             self.number += 1
             self.head, self.tail = end, tail_at
-            self._words[self._head_word] = end  # last: only now it exists
+            self._words[self._head_word] = end
             return True
         finally:
             self._lock.release()
@@ -206,10 +215,14 @@ def Integers(sink, kind, form):
         lists, values = values[n:], values[:n]
         if len(values) != n or not 1 <= len(lists) <= 2:
             raise struct.error("another number of values than the format has")
-        for each in lists:
-            if (type(each) is not list and type(each) is not tuple) or len(each) > _INTEGERS:
+        each = lists[0]
+        if (type(each) is not list and type(each) is not tuple) or len(each) > _INTEGERS:
+            return None
+        if len(lists) == 2:
+            more = lists[1]
+            if (type(more) is not list and type(more) is not tuple) or len(more) > _INTEGERS:
                 return None
-        each = lists[0] if len(lists) == 1 else list(lists[0]) + list(lists[1])
+            each = list(each) + list(more)
         packed.pack(0, kind, 0, t, 0, 0, *values)
         if not _INT.issuperset(map(id, map(type, each))):
             return None

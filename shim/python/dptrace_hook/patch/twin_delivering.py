@@ -61,19 +61,9 @@ class Delivering:
         return self
 
 
-def _delivering(d):
-    found = d.get("_dptrace")
-    return found if isinstance(found, Delivering) and type(found.training) is Training else None
-
-
-def _number(o):
-    """An integer that is not negative; -1: it is none."""
-    return o if type(o) is int and 0 <= o < 1 << 63 else -1
-
-
 def indexed(token, index, args, kwargs):
     """after() of _next_index."""
-    d = _delivering(args[0].__dict__) if args else None
+    d = args[0].__dict__.get("_dptrace")
     if d is not None:
         d.index = index
 
@@ -81,10 +71,9 @@ def indexed(token, index, args, kwargs):
 def placing(python):
     """before() of _try_put_index."""
     def before(args, kwargs):
-        attributes = args[0].__dict__ if args else {}
-        d = _delivering(attributes)
-        batch = -1 if d is None else _number(attributes.get("_send_idx"))
-        if batch < 0:
+        attributes = args[0].__dict__
+        d, batch = attributes.get("_dptrace"), attributes.get("_send_idx")
+        if d is None or type(batch) is not int or batch >> 63:  # another sign, or too large
             return python(args, kwargs)
         d.sending, d.t_put = batch, now()
         return d
@@ -106,7 +95,8 @@ def _put_index(d, t, batch, worker, t0, ns):
     d.index = None
     if not room and t.full is not None:
         t.full()
-    if t.sink is not None and t.sink.head > t.sink.bell and t.bell is not None:
+    sink = t.sink
+    if sink is not None and sink.head > sink.bell and t.bell is not None:
         t.bell()
     return True
 
@@ -115,24 +105,26 @@ def placed(python):
     """after() of it."""
     def after(d, result, args, kwargs):
         t1 = now()
-        if not isinstance(d, Delivering) or type(d.training) is not Training or not args:
+        if d is None:
             return python(d, result, args, kwargs)
         attributes, batch = args[0].__dict__, d.sending
-        following = _number(attributes.get("_send_idx"))
+        following = attributes.get("_send_idx")
+        if type(following) is not int or following >> 63:
+            return python(d, result, args, kwargs)
         if following == batch:
             return None
-        tasks, worker = attributes.get("_task_info"), -1
-        if following >= 0 and type(tasks) is dict:
-            info = tasks.get(batch)
-            worker = _number(info[0]) if type(info) is tuple and info else -1
-        if worker < 0:
+        tasks = attributes.get("_task_info")
+        info = tasks.get(batch) if type(tasks) is dict else None
+        worker = info[0] if type(info) is tuple and info else None
+        if type(worker) is not int or worker >> 63:
             return python(d, result, args, kwargs)
         t = d.training
         try:
             if not _put_index(d, t, batch, worker, d.t_put, t1 - d.t_put):
                 return python(d, result, args, kwargs)
         finally:
-            t.own_ns += min(now() - t1, _SURELY)
+            ns = now() - t1
+            t.own_ns += ns if ns < _SURELY else _SURELY
     return after
 
 
@@ -142,16 +134,17 @@ def arriving(python):
         t0 = now()
         if type(result) is not tuple or len(result) != 2:
             return python(token, result, args, kwargs)
-        if result[0] is False:
+        there, pair = result
+        if there is False:
             return None
-        pair = result[1]
-        batch = _number(pair[0]) if type(pair) is tuple and pair else -1
-        d = _delivering(args[0].__dict__) if batch >= 0 and args else None
-        if d is None or result[0] is not True or type(d.arrived) is not dict:
+        batch = pair[0] if type(pair) is tuple and pair else None
+        d = args[0].__dict__.get("_dptrace")
+        if there is not True or d is None or type(batch) is not int or batch >> 63 or type(d.arrived) is not dict:
             return python(token, result, args, kwargs)
         d.got, t = batch, d.training
         d.arrived[batch] = now()
-        t.own_ns += min(now() - t0, _SURELY)
+        ns = now() - t0
+        t.own_ns += ns if ns < _SURELY else _SURELY
     return after
 
 
@@ -159,17 +152,19 @@ def calling(python):
     """before() of _next_data."""
     def before(args, kwargs):
         t0 = now()
-        d = _delivering(args[0].__dict__) if args else None
+        d = args[0].__dict__.get("_dptrace")
         if d is None:
             return python(args, kwargs)
         t = d.training
         d.t_next = t0
-        d.did = t.bits + (_WATCHED if t.watched and (t.ran or not t.taken) else 0)
+        did = t.bits
+        if t.watched and (t.ran or not t.taken):
+            did += _WATCHED
         try:
-            if t.look and t.flags is not None:
-                d.did = t.flags()
+            d.did = t.flags() if t.look and t.flags is not None else did
         finally:
-            t.own_ns += min(now() - t0, _SURELY)
+            ns = now() - t0
+            t.own_ns += ns if ns < _SURELY else _SURELY
         return d
     return before
 
@@ -181,29 +176,40 @@ def _rows(t, data, depth):
         if t.modes is None or t.modes():
             return None
         shape = data.shape
-        return None if not isinstance(shape, tuple) else -1 if not shape else shape[0] if 0 <= _number(shape[0]) <= _ROWS else None
-    if not data if kind is list or kind is tuple or kind is dict else True:
+        if not isinstance(shape, tuple):
+            return None
+        if not shape:
+            return -1
+        rows = shape[0]
+        return rows if type(rows) is int and 0 <= rows <= _ROWS else None
+    if kind is not list and kind is not tuple and kind is not dict or not data or not depth:
         return None
-    if not depth:
-        return None
-    found = _rows(t, next(iter(data.values())) if kind is dict else data[0], depth - 1)
-    return None if found is None or found < 0 else found
+    rows = _rows(t, next(iter(data.values())) if kind is dict else data[0], depth - 1)
+    return None if rows is None or rows < 0 else rows
 
 
 def handing(python):
     """after() of it."""
     def after(d, data, args, kwargs):
         t1 = now()
-        t = d.training if isinstance(d, Delivering) else None
-        if (type(t) is not Training or t.calls + 1 >= t.due or t.child is not None or t.rows is None or t.record is None
-                or type(d.notes) is not dict or type(d.arrived) is not dict):
+        t = None if d is None else d.training
+        if (t is None or t.calls + 1 >= t.due or t.child is not None or t.rows is None or t.record is None or type(d.notes) is not dict
+                or type(d.arrived) is not dict):
             return python(d, data, args, kwargs)
         notes, main, arrived = d.notes, d.worker == _MAIN, 0
-        delivered = batch = _number(notes.get("delivered"))
-        if not main and batch >= 0:
+        delivered = batch = notes.get("delivered")
+        if type(delivered) is not int or delivered >> 63:
+            return python(d, data, args, kwargs)
+        if not main:
             attributes = args[0].__dict__
-            batch = d.got if attributes.get("_in_order") is False else _number(attributes.get("_rcvd_idx")) - 1
-        if batch < 0 or main and not _put_index(d, t, batch, _MAIN, d.t_next, 0):
+            if attributes.get("_in_order") is False:
+                batch = d.got
+            else:
+                batch = attributes.get("_rcvd_idx")
+                batch = -1 if type(batch) is not int or batch >> 63 else batch - 1
+            if batch < 0:
+                return python(d, data, args, kwargs)
+        elif not _put_index(d, t, batch, _MAIN, d.t_next, 0):
             return python(d, data, args, kwargs)
         try:
             if not main:
@@ -212,20 +218,21 @@ def handing(python):
             _hand(d, t, batch, arrived, data)
         finally:
             t.calls += 1
-            t.own_ns += min(now() - t1, _SURELY)
+            ns = now() - t1
+            t.own_ns += ns if ns < _SURELY else _SURELY
     return after
 
 
 def _hand(d, t, batch, arrived, data):
-    found = None if t.tensor is None else _rows(t, data, _DEPTH)
-    if found is None:
-        found = t.rows(data)
+    rows = None if t.tensor is None else _rows(t, data, _DEPTH)
+    if rows is None:
+        rows = t.rows(data)
     grad = t.grad is not None and t.grad() is True
     if not t.record(0, d.loader, d.number, batch & 0xFFFFFFFF, d.worker, _OK + _GRAD * grad + d.did, d.t_next, arrived, t.taken, t.last, t.ran,
-                    t.grads_from, t.grads_to, t.restarts, found) and t.full is not None:
+                    t.grads_from, t.grads_to, t.restarts, rows) and t.full is not None:
         t.full()
     t.bits = t.grads_from = t.grads_to = 0
     t.delivered += 1
     t.then = t.taken
-    if t.begun is not None and (t.armed or found == 1 and not d.single and grad):
-        t.begun(found, d.notes)
+    if t.begun is not None and (t.armed or rows == 1 and not d.single and grad):
+        t.begun(rows, d.notes)

@@ -17,10 +17,7 @@ def multiple(integers, mask):
         return False
     if set(map(id, map(type, integers))) != _INT or min(integers) < -1 << 63 or max(integers) >= 1 << 63:
         return None
-    for i in integers:
-        if not i & mask:
-            return True
-    return False
+    return 0 in map(mask.__and__, integers)
 
 
 class Fetching:

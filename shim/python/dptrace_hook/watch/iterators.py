@@ -245,7 +245,7 @@ def ready():
     now.flags, now.rows, now.begun, now.full, now.bell = training.flags, training.rows, training.begun, ring.full, ring.bell
     now.grad, now.tensor, now.modes = torch.is_grad_enabled, torch.Tensor, modes_in_force()
     now.put, now.record, now.sink = ring.lister(ring.PUT), ring.packer(ring.NEXT), ring.sink()
-    now.due = slots.EIGHTH
+    now.due = slots.QUIET
 
 
 def settle(calls=0):
@@ -309,7 +309,7 @@ def call(args, kwargs):
 
 
 def hand(made, data, args, kwargs):
-    """After it: of one batch in EIGHTH, and where there is more to do than to write it."""
+    """After it: of one batch in QUIET, and where there is more to do than to write it."""
     d, quiet = args[0].__dict__, steps.now.calls
     c0 = cpu() if quiet or not ring.ring.calls & 7 else 0
     if made.worker == -1:
