@@ -223,7 +223,7 @@ static PyObject *arriving(PyObject *python, PyObject *const *args, Py_ssize_t n)
 /* before(args, kwargs) of _next_data. */
 static PyObject *calling(PyObject *python, PyObject *const *args, Py_ssize_t n)
 {
-	i64 from = now();
+	i64 from = now(), did;
 	PyObject *dict = n == 2 ? dict_of(args[0]) : NULL, *answer;
 	Delivering *d = delivering_of(dict);
 	Training *t;
@@ -236,18 +236,19 @@ static PyObject *calling(PyObject *python, PyObject *const *args, Py_ssize_t n)
 	Py_DecRef(dict);
 	t = (Training *)taken(d->training);
 	d->t_next = from;
-	d->did = t->bits + (t->watched && (t->ran || !t->taken) ? WATCHED : 0);
+	did = t->bits + (t->watched && (t->ran || !t->taken) ? WATCHED : 0);
 	if (t->look && some(t->flags)) {
 		answer = PyObject_CallFunctionObjArgs(t->flags, NULL);
-		d->did = answer ? PyLong_AsLongLong(answer) : -1;
+		did = answer ? PyLong_AsLongLong(answer) : -1;
 		Py_DecRef(answer);
 	}
 	t->own_ns += surely(from);
 	Py_DecRef((PyObject *)t);
-	if (d->did == -1 && PyErr_Occurred()) {
+	if (did == -1 && PyErr_Occurred()) {
 		Py_DecRef((PyObject *)d);
 		return NULL;
 	}
+	d->did = did;
 	return (PyObject *)d;
 }
 

@@ -86,7 +86,7 @@ class Global(discover.Found):
 
     def __init__(self, path, kind, look, module, name):
         holder = objects.plain(module.__dict__)
-        discover.Found.__init__(self, path, look(), kind, "global", "", holder if name in holder else None, name)
+        discover.Found.__init__(self, path, look(), kind, "global", "", "", holder if name in holder else None, name)
         self.look, self.known = look, True
 
     def current(self):
