@@ -73,7 +73,7 @@ def placing(python):
     def before(args, kwargs):
         attributes = args[0].__dict__
         d, batch = attributes.get("_dptrace"), attributes.get("_send_idx")
-        if d is None or type(batch) is not int or batch >> 63:  # another sign, or too large
+        if d is None or type(batch) is not int:
             return python(args, kwargs)
         d.sending, d.t_put = batch, now()
         return d
@@ -83,11 +83,9 @@ def placing(python):
 def _put_index(d, t, batch, worker, t0, ns):
     """False: Python is to."""
     index = d.index
-    if d.ids is not None or index is None or t.put is None:
-        return False
     kind = type(index)
     each = index if kind is list or kind is tuple else (index,)
-    if not each:
+    if not each or d.ids is not None or t.put is None:
         return False
     room = t.put(t0, d.loader, d.number, batch, worker, ns, 0, len(each), each)
     if room is None:
@@ -96,7 +94,7 @@ def _put_index(d, t, batch, worker, t0, ns):
     if not room and t.full is not None:
         t.full()
     sink = t.sink
-    if sink is not None and sink.head > sink.bell and t.bell is not None:
+    if sink.head > sink.bell:
         t.bell()
     return True
 
@@ -105,66 +103,49 @@ def placed(python):
     """after() of it."""
     def after(d, result, args, kwargs):
         t1 = now()
-        if d is None:
-            return python(d, result, args, kwargs)
-        attributes, batch = args[0].__dict__, d.sending
+        attributes = args[0].__dict__
         following = attributes.get("_send_idx")
-        if type(following) is not int or following >> 63:
+        if d is None or type(following) is not int:
             return python(d, result, args, kwargs)
+        batch = d.sending
         if following == batch:
             return None
         tasks = attributes.get("_task_info")
         info = tasks.get(batch) if type(tasks) is dict else None
-        worker = info[0] if type(info) is tuple and info else None
-        if type(worker) is not int or worker >> 63:
+        if type(info) is not tuple or not info or type(info[0]) is not int:
             return python(d, result, args, kwargs)
         t = d.training
-        try:
-            if not _put_index(d, t, batch, worker, d.t_put, t1 - d.t_put):
-                return python(d, result, args, kwargs)
-        finally:
-            ns = now() - t1
-            t.own_ns += ns if ns < _SURELY else _SURELY
+        if not _put_index(d, t, batch, info[0], d.t_put, t1 - d.t_put):
+            return python(d, result, args, kwargs)
+        ns = now() - t1
+        t.own_ns += ns if ns < _SURELY else _SURELY
     return after
 
 
 def arriving(python):
     """after() of _try_get_data, which gives (whether there is anything, (batch, data))."""
     def after(token, result, args, kwargs):
-        t0 = now()
-        if type(result) is not tuple or len(result) != 2:
-            return python(token, result, args, kwargs)
-        there, pair = result
-        if there is False:
+        if not result[0]:
             return None
-        batch = pair[0] if type(pair) is tuple and pair else None
-        d = args[0].__dict__.get("_dptrace")
-        if there is not True or d is None or type(batch) is not int or batch >> 63 or type(d.arrived) is not dict:
+        batch, d = result[1][0], args[0].__dict__.get("_dptrace")
+        if type(batch) is not int or d is None:
             return python(token, result, args, kwargs)
-        d.got, t = batch, d.training
+        d.got = batch
         d.arrived[batch] = now()
-        ns = now() - t0
-        t.own_ns += ns if ns < _SURELY else _SURELY
     return after
 
 
 def calling(python):
     """before() of _next_data."""
     def before(args, kwargs):
-        t0 = now()
         d = args[0].__dict__.get("_dptrace")
         if d is None:
             return python(args, kwargs)
-        t = d.training
-        d.t_next = t0
-        did = t.bits
-        if t.watched and (t.ran or not t.taken):
-            did += _WATCHED
-        try:
-            d.did = t.flags() if t.look and t.flags is not None else did
-        finally:
-            ns = now() - t0
-            t.own_ns += ns if ns < _SURELY else _SURELY
+        t, d.t_next = d.training, now()
+        if t.look:
+            d.did = t.flags()
+        else:
+            d.did = t.bits + _WATCHED if t.watched and (t.ran or not t.taken) else t.bits
         return d
     return before
 
@@ -173,15 +154,13 @@ def _rows(t, data, depth):
     """The first dimension of the first array in a batch; -1: it has none; None: Python is to look."""
     kind = type(data)
     if kind is t.tensor:
-        if t.modes is None or t.modes():
+        if t.modes():
             return None
         shape = data.shape
-        if not isinstance(shape, tuple):
-            return None
         if not shape:
             return -1
         rows = shape[0]
-        return rows if type(rows) is int and 0 <= rows <= _ROWS else None
+        return rows if type(rows) is int else None
     if kind is not list and kind is not tuple and kind is not dict or not data or not depth:
         return None
     rows = _rows(t, next(iter(data.values())) if kind is dict else data[0], depth - 1)
@@ -193,46 +172,43 @@ def handing(python):
     def after(d, data, args, kwargs):
         t1 = now()
         t = None if d is None else d.training
-        if (t is None or t.calls + 1 >= t.due or t.child is not None or t.rows is None or t.record is None or type(d.notes) is not dict
-                or type(d.arrived) is not dict):
+        if t is None or t.calls + 1 >= t.due or t.child is not None:
             return python(d, data, args, kwargs)
-        notes, main, arrived = d.notes, d.worker == _MAIN, 0
-        delivered = batch = notes.get("delivered")
-        if type(delivered) is not int or delivered >> 63:
+        notes, arrived = d.notes, 0
+        delivered = notes.get("delivered")
+        if type(delivered) is not int:
             return python(d, data, args, kwargs)
-        if not main:
-            attributes = args[0].__dict__
-            if attributes.get("_in_order") is False:
-                batch = d.got
-            else:
-                batch = attributes.get("_rcvd_idx")
-                batch = -1 if type(batch) is not int or batch >> 63 else batch - 1
-            if batch < 0:
+        if d.worker == _MAIN:
+            batch = delivered
+            if not _put_index(d, t, batch, _MAIN, d.t_next, 0):
                 return python(d, data, args, kwargs)
-        elif not _put_index(d, t, batch, _MAIN, d.t_next, 0):
-            return python(d, data, args, kwargs)
-        try:
-            if not main:
-                arrived = d.arrived.pop(batch, 0)
-            notes["delivered"] = delivered + 1
-            _hand(d, t, batch, arrived, data)
-        finally:
-            t.calls += 1
-            ns = now() - t1
-            t.own_ns += ns if ns < _SURELY else _SURELY
+        else:
+            attributes = args[0].__dict__
+            batch = attributes.get("_rcvd_idx")
+            if attributes.get("_in_order") is False:
+                batch = d.got + 1
+            if type(batch) is not int or batch <= 0:
+                return python(d, data, args, kwargs)
+            batch -= 1
+            arrived = d.arrived.pop(batch, 0)
+        notes["delivered"] = delivered + 1
+        t.calls += 1
+        _hand(d, t, batch, arrived, data)
+        ns = now() - t1
+        t.own_ns += 2 * ns if ns < _SURELY else _SURELY  # with that of arriving() and calling()
     return after
 
 
 def _hand(d, t, batch, arrived, data):
-    rows = None if t.tensor is None else _rows(t, data, _DEPTH)
+    rows = _rows(t, data, _DEPTH)
     if rows is None:
         rows = t.rows(data)
-    grad = t.grad is not None and t.grad() is True
-    if not t.record(0, d.loader, d.number, batch & 0xFFFFFFFF, d.worker, _OK + _GRAD * grad + d.did, d.t_next, arrived, t.taken, t.last, t.ran,
-                    t.grads_from, t.grads_to, t.restarts, rows) and t.full is not None:
+    grad = t.grad() is True
+    if not t.record(0, d.loader, d.number, batch & 0xFFFFFFFF, d.worker, d.did + (_OK + _GRAD if grad else _OK), d.t_next, arrived, t.taken,
+                    t.last, t.ran, t.grads_from, t.grads_to, t.restarts, rows) and t.full is not None:
         t.full()
     t.bits = t.grads_from = t.grads_to = 0
     t.delivered += 1
     t.then = t.taken
-    if t.begun is not None and (t.armed or rows == 1 and not d.single and grad):
+    if t.armed or rows == 1 and not d.single and grad:
         t.begun(rows, d.notes)
