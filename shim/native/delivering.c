@@ -385,9 +385,11 @@ static PyObject *handing(PyObject *python, PyObject *const *args, Py_ssize_t n)
 	i64 from = now(), delivered, batch = -1, arrived = 0;
 	Delivering *d = n == 4 && is_of(args[0], delivering_type) ? (Delivering *)args[0] : NULL;
 	Training *t = d && is_of(d->training, training_type) ? (Training *)d->training : NULL;
-	PyObject *notes = t && t->calls + 1 < t->due && !some(t->child) && some(t->rows) && t->record && is_record(t->record, NEXT_VALUES) ? d->notes : NULL;
+	PyObject *notes = NULL;
 	int put = 1;
 
+	if (t && t->calls + 1 < t->due && !some(t->child) && some(t->rows) && t->record && is_record(t->record, NEXT_VALUES))
+		notes = d->notes;
 	if (notes && notes->ob_type == &PyDict_Type && d->arrived && d->arrived->ob_type == &PyDict_Type) {
 		delivered = number_at(notes, DELIVERED);
 		batch = delivered < 0 ? -1 : batch_of(d, args[2], delivered);

@@ -156,8 +156,8 @@ class Sink:
             at, end = head % self.capacity, head + whole
             if end <= self._clear and at + whole <= self.capacity:  # as a rule
                 # Before anything is counted: it may raise, and what is in the ring does not exist yet.
-                packed.pack_into(self._ring, at, whole, kind, whole - n - 24, t or now(), get_ident() & 0xFFFFFFFF, self.number & 0xFFFFFFFF,
-                                 *values)
+                packed.pack_into(self._ring, at, whole, kind, whole - n - 24, t or now(), get_ident() & 0xFFFFFFFF,
+                                 self.number & 0xFFFFFFFF, *values)
                 if tail:
                     at += n + 24
                     self._ring[at - len(tail):at] = tail

@@ -3,11 +3,8 @@ import time
 
 now = time.monotonic_ns
 _SURELY = 20000  # ns: what of ours took longer was not the processor's, the thread had to wait for it
-_INT = {id(int)}  # by id: a metaclass may have a hash
-_PUT_MAX = 4096
 _OK, _GRAD, _WATCHED = 1, 256, 4096  # of layouts.STATUS_VALUES, layouts.STATUS_GRAD, layouts.STATUS_WATCHED
 _MAIN = -1
-_ROWS = 0x7FFFFFFF
 _DEPTH = 3
 
 
