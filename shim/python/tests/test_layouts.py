@@ -110,6 +110,7 @@ class Payloads(unittest.TestCase):
         now.due, now.rows, now.grad, now.tensor, now.modes = 99, training.rows, lambda: True, torch.Tensor, lambda: 0
         now.taken, now.last, now.grads_from, now.grads_to, now.ran, now.restarts = 8, 9, 10, 11, 12, 13
         now.watched, now.bits = 1, layouts.STATUS_GRAD_OFF
+        now.sink = Some(head=1, bell=1)
         iterator = Some(_dptrace=made, _send_idx=3, _rcvd_idx=4, _task_info={3: (4,)})
         python = mock.Mock(side_effect=AssertionError)
         with mock.patch.object(twin_delivering, "now", iter([500, 506, 507, 600, 601, 601, 602]).__next__):
