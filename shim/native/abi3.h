@@ -153,6 +153,9 @@ PyObject *PyCFunction_GetSelf(PyObject *);
 PyObject *PyCFunction_NewEx(PyMethodDef *, PyObject *, PyObject *);
 Py_ssize_t PyDict_Size(PyObject *);
 PyObject *PyDict_GetItem(PyObject *, PyObject *);
+int PyDict_SetItem(PyObject *, PyObject *, PyObject *);
+int PyDict_DelItem(PyObject *, PyObject *);
+int PyDict_Next(PyObject *, Py_ssize_t *, PyObject **, PyObject **);
 int PyIndex_Check(PyObject *);
 PyObject *PyList_AsTuple(PyObject *);
 PyObject *PyList_New(Py_ssize_t);
@@ -194,8 +197,10 @@ u64 PyThread_get_thread_ident(void);
 int Py_EnterRecursiveCall(const char *) WEAK; /* functions since 3.9 */
 void Py_LeaveRecursiveCall(void) WEAK;
 
-extern PyObject _Py_NoneStruct;
+extern PyObject _Py_NoneStruct, _Py_FalseStruct, _Py_TrueStruct;
 #define Py_None (&_Py_NoneStruct)
+#define Py_False (&_Py_FalseStruct)
+#define Py_True (&_Py_TrueStruct)
 extern PyTypeObject PyCFunction_Type, PyDict_Type, PyList_Type, PyLong_Type, PyMemoryView_Type, PyTuple_Type, PyUnicode_Type;
 extern PyObject *PyExc_Exception, *PyExc_ImportError, *PyExc_IndexError, *PyExc_TypeError, *PyExc_ValueError;
 

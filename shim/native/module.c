@@ -17,7 +17,7 @@ PyObject *add_type(PyObject *module, const char *name, PyType_Spec *spec)
 	return type;
 }
 
-static PyObject *now(PyObject *module, PyObject *none)
+static PyObject *monotonic(PyObject *module, PyObject *none)
 {
 	return PyLong_FromUnsignedLongLong(clock_ns(CLOCK_MONOTONIC));
 }
@@ -45,14 +45,14 @@ static int exec(PyObject *module)
 	struct_error = PyObject_GetAttrString(library, "error");
 	Py_DecRef(library);
 	if (!struct_error || around_ready(module) < 0 || sink_ready(module) < 0 || peeks_ready(module) < 0 || places_ready(module) < 0 ||
-		serving_ready(module) < 0 || referents_ready(module) < 0)
+		serving_ready(module) < 0 || referents_ready(module) < 0 || delivering_ready(module) < 0)
 		return -1;
 	used = 1;
 	return 0;
 }
 
 static PyMethodDef functions[] = {
-	{"now", now, METH_NOARGS, "CLOCK_MONOTONIC in ns"},
+	{"now", monotonic, METH_NOARGS, "CLOCK_MONOTONIC in ns"},
 	{"cpu", cpu, METH_NOARGS, "CPU time of this thread in ns"},
 	{"original_of", original_of, METH_O, "what an Around wraps; None for anything else"},
 	{"Record", make_record, METH_FASTCALL, "Record(sink, kind, format): a function that packs and puts records"},
@@ -62,6 +62,12 @@ static PyMethodDef functions[] = {
 	{"leaving", make_leaving, METH_O, "leaving(python): after() of a fetch"},
 	{"picked", picked, METH_FASTCALL, "picked(objects, always, untracked): those of some types"},
 	{"referents", referents, METH_FASTCALL, "referents(objects, always, untracked): of what they refer to those of some types"},
+	{"indexed", indexed, METH_FASTCALL, "after() of an iterator's _next_index"},
+	{"placing", make_placing, METH_O, "placing(python): before() of its _try_put_index"},
+	{"placed", make_placed, METH_O, "placed(python): after() of it"},
+	{"arriving", make_arriving, METH_O, "arriving(python): after() of its _try_get_data"},
+	{"calling", make_calling, METH_O, "calling(python): before() of its _next_data"},
+	{"handing", make_handing, METH_O, "handing(python): after() of it"},
 	{NULL},
 };
 

@@ -17,9 +17,13 @@ int peeks_ready(PyObject *module);
 int places_ready(PyObject *module);
 int serving_ready(PyObject *module);
 int referents_ready(PyObject *module);
+int delivering_ready(PyObject *module);
 
 int is_record(PyObject *function, int n);
 int put_values(PyObject *function, u64 t, const i64 *values, const void *tail, u64 n);
+int is_integers(PyObject *function, int n);
+int put_integers(PyObject *function, u64 t, i64 *values, PyObject *integers);
+int sink_rings(PyObject *o);
 int is_multiple(PyObject *integers, i64 mask);
 /* Of objects of these types, or none; whether nothing has moved or changed. */
 int is_peeks(PyObject *o);
@@ -36,6 +40,12 @@ PyObject *make_leaving(PyObject *module, PyObject *python);
 PyObject *make_integers(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *picked(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *referents(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *indexed(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *make_placing(PyObject *module, PyObject *python);
+PyObject *make_placed(PyObject *module, PyObject *python);
+PyObject *make_arriving(PyObject *module, PyObject *python);
+PyObject *make_calling(PyObject *module, PyObject *python);
+PyObject *make_handing(PyObject *module, PyObject *python);
 
 static inline u64 clock_ns(int which)
 {
@@ -66,6 +76,38 @@ static inline void *fails(PyObject *exception, const char *text)
 static inline int is_a(PyObject *o, unsigned long flag)
 {
 	return (PyType_GetFlags(o->ob_type) & flag) != 0;
+}
+
+static inline int is_of(PyObject *o, PyObject *type)
+{
+	return o && ((PyObject *)o->ob_type == type || PyType_IsSubtype(o->ob_type, (PyTypeObject *)type));
+}
+
+static inline int some(PyObject *o)
+{
+	return o && o != Py_None;
+}
+
+static inline void put_in(PyObject **at, PyObject *o)
+{
+	PyObject *before = *at;
+	Py_IncRef(o);
+	*at = o;
+	Py_DecRef(before);
+}
+
+static inline i64 now(void)
+{
+	return (i64)clock_ns(CLOCK_MONOTONIC);
+}
+
+#define SURELY 20000 /* ns */
+
+/* What a call of ours took since t. What took longer than SURELY was not the processor's: the thread had to wait for it. */
+static inline i64 surely(i64 t)
+{
+	i64 ns = now() - t;
+	return ns < SURELY ? ns : SURELY;
 }
 
 /* Makes a type and puts it into the module. The reference that is returned is the caller's to keep: there is one module. */

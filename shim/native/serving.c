@@ -2,7 +2,6 @@
  * called for: see twin.Fetching and twin.Serving. */
 #include "native.h"
 
-#define SURELY 20000 /* ns */
 #define STATE_VALUES 9 /* of a record of a state: layouts.STATE_FIELDS */
 #define AFTER 3        /* of layouts.WHEN_VALUES */
 #define VALUES 10   /* of a record of a fetch: layouts.FETCH_FIELDS */
@@ -26,29 +25,6 @@ typedef struct {
 } Serving;
 
 static PyObject *fetching_type, *serving_type, *key;
-
-static int is_of(PyObject *o, PyObject *type)
-{
-	return o && ((PyObject *)o->ob_type == type || PyType_IsSubtype(o->ob_type, (PyTypeObject *)type));
-}
-
-static int some(PyObject *o)
-{
-	return o && o != Py_None;
-}
-
-static void put_in(PyObject **at, PyObject *o)
-{
-	PyObject *before = *at;
-	Py_IncRef(o);
-	*at = o;
-	Py_DecRef(before);
-}
-
-static i64 now(void)
-{
-	return (i64)clock_ns(CLOCK_MONOTONIC);
-}
 
 /* Adds what a call of ours took since t. What took longer than SURELY was not the processor's: the thread had to wait for it. */
 static void own(Fetching *f, i64 t, i64 until)

@@ -10,6 +10,7 @@ typedef struct {
 	u8 *ring; /* NULL: closed */
 	u64 *head_word, *tail_word;
 	u64 capacity, head, tail, number;
+	u64 bell; /* set by Python: the head beyond which the recorder is to be woken */
 	Py_buffer buffer;
 } Sink;
 
@@ -240,6 +241,7 @@ static PyMemberDef sink_members[] = {
 	{"head", T_ULONGLONG, OFFSET(Sink, head), READONLY, NULL},
 	{"tail", T_ULONGLONG, OFFSET(Sink, tail), READONLY, NULL},
 	{"number", T_ULONGLONG, OFFSET(Sink, number), READONLY, NULL},
+	{"bell", T_ULONGLONG, OFFSET(Sink, bell), 0, NULL},
 	{"capacity", T_ULONGLONG, OFFSET(Sink, capacity), READONLY, NULL},
 	{NULL},
 };
@@ -377,6 +379,58 @@ int is_record(PyObject *function, int n)
 {
 	return function->ob_type == &PyCFunction_Type && PyCFunction_GetFunction(function) == (PyCFunction)record_call &&
 		   ((Record *)PyCFunction_GetSelf(function))->n == n;
+}
+
+int is_integers(PyObject *function, int n)
+{
+	return function->ob_type == &PyCFunction_Type && PyCFunction_GetFunction(function) == (PyCFunction)integers_call &&
+		   ((Record *)PyCFunction_GetSelf(function))->n == n;
+}
+
+/* A record of a function that is_integers(), of values that are known to fit, the last of which becomes the length of the list that
+ * follows them; an integer is a list of one. 0: no room; -1: they are no integers, or none. */
+int put_integers(PyObject *function, u64 t, i64 *values, PyObject *integers)
+{
+	Record *r = (Record *)PyCFunction_GetSelf(function);
+	Sink *s = (Sink *)r->sink;
+	int one = integers->ob_type == &PyLong_Type;
+	Py_ssize_t n = one ? 1 : length(integers);
+	i64 single = 0;
+	u8 *to;
+	Place p;
+	int put;
+
+	if (n <= 0)
+		return -1;
+	if (one) {
+		single = PyLong_AsLongLong(integers);
+		if (single == -1 && PyErr_Occurred()) {
+			PyErr_Clear();
+			return -1;
+		}
+	}
+	values[r->n - 1] = n;
+	put = s && reserve(s, r->bytes + 8 * (u64)n, &p);
+	if (!one && !write_integers(integers, n, put ? p.to + r->bytes : NULL))
+		return -1;
+	if (!put) {
+		if (s)
+			s->tail = p.tail;
+		return 0;
+	}
+	to = p.to;
+	for (int i = 0; i < r->n; to += r->size[i++])
+		memcpy(to, &values[i], r->size[i]);
+	if (one)
+		memcpy(to, &single, 8);
+	commit(s, &p, r->kind, t);
+	return 1;
+}
+
+/* Whether a Sink's bell is to be rung. */
+int sink_rings(PyObject *o)
+{
+	return (PyObject *)o->ob_type == sink_type && ((Sink *)o)->head > ((Sink *)o)->bell;
 }
 
 /* Whether one of a list's integers has no bit of mask; -1: they are no integers of 64 bits in a list or a tuple. */

@@ -41,7 +41,8 @@ class FailOpen(HookTest):
                 whole = f.read()
             self.change(module, "def _planted(*args, **kwargs):\n    raise ValueError('planted')\n\n\n"
                         + "".join(n + " = _planted\n" for n in names)
-                        + "before_fetch = after_fetch = _planted\n" * (module == "fetches"))
+                        + "before_fetch = after_fetch = _planted\n" * (module == "fetches")
+                        + "handing, placed = hand, MultiProcessing.has_placed  # all of them\n" * (module == "iterators"))
             for name in names:
                 self.assertIn("def %s(" % name.split(".")[-1], whole, "%s.%s is not there to be broken" % (module, name))
             hooked = self.run_program(TRAIN)

@@ -12,7 +12,7 @@ from harness import PYTHON
 
 sys.path.insert(0, PYTHON)
 import rings  # noqa: E402
-from dptrace_hook.patch import twin_serving  # noqa: E402
+from dptrace_hook.patch import twin_delivering, twin_serving  # noqa: E402
 from dptrace_hook.record import layouts, ring  # noqa: E402
 from dptrace_hook.read import digests, open_files, slots  # noqa: E402
 from dptrace_hook.watch import fetches, iterators, steps, training  # noqa: E402
@@ -75,15 +75,19 @@ class Payloads(unittest.TestCase):
         self.check("fetch", 1000, loader=6, pass_=1, worker=-1, batch=3, fetch=3, wait_ns=0, fetch_ns=7, collate_ns=8, put_ns=0, samples=5)
 
     def test_next(self):
-        iterator = Some(_dptrace_at=(1, 2), _dptrace_notes={"delivered": 0, "open": -1, "single": False})
+        now = twin_delivering.Training()
+        made = twin_delivering.Delivering()
+        made.loader, made.number, made.notes = 1, 2, {"delivered": 0, "open": -1, "single": False}
         for grad in (False, True):
-            with mock.patch.multiple(steps, is_grad_enabled=lambda: grad, taken=8, last=9, grads_from=10, grads_to=11, ran=12, delivered=1), \
-                    mock.patch.multiple(training, restarts=13, off=True, evaluated=True, alone=True, watched=True):
-                did = training.flags()
-                iterators.delivered(iterator, 3, -2, 6, 7, did, torch.zeros(14, 2))
+            with mock.patch.multiple(steps, is_grad_enabled=lambda: grad, now=now), mock.patch.object(training, "now", now):
+                now.taken, now.last, now.grads_from, now.grads_to, now.ran, now.delivered, now.restarts, now.watched = 8, 9, 10, 11, 12, 1, 13, 1
+                now.bits = layouts.STATUS_GRAD_OFF | layouts.STATUS_EVALUATING | layouts.STATUS_ALONE
+                made.worker, made.t_next, made.did = -2, 6, training.flags()
+                iterators.delivered(made, 3, 7, torch.zeros(14, 2))
                 self.assertEqual(training.flags() - layouts.STATUS_WATCHED, 0, "told once")
-                self.assertEqual((steps.grads_from, steps.grads_to), (0, 0))
-                iterators.ended(iterator, StopIteration(), -1, 6, 0)
+                self.assertEqual((now.grads_from, now.grads_to), (0, 0))
+                made.worker, made.did = -1, 0
+                iterators.ended(None, StopIteration(), made)
                 iterators.process_ends()
             ok, stop, last = map(layouts.STATUS_VALUES.index, ("ok", "stop", "exit"))
             more = layouts.STATUS_GRAD * grad
@@ -96,6 +100,30 @@ class Payloads(unittest.TestCase):
             ended = self.written[0].call_ns
             self.check("next", 0, loader=0, pass_=0, batch=0xFFFFFFFF, worker=-1, status=last + layouts.STATUS_WATCHED + more,
                        call_ns=ended, arrived_ns=0, grads_from=0, grads_to=0, rows=-1, **same)
+
+    def test_next_and_put_without_python(self):
+        """Of twin.Delivering, which is what the helper in C is held to by test_native."""
+        now, made = twin_delivering.Training(), twin_delivering.Delivering()
+        made.loader, made.number, made.worker, made.notes, made.arrived, made.training = 1, 2, -2, {"delivered": 7}, {3: 70}, now
+        now.put, now.record = [lambda t, *values, kind=kind, put=put: put(kind, t, *values)
+                               for kind, put in ((layouts.PUT, self.integers), (layouts.NEXT, self.pack))]
+        now.due, now.rows, now.grad, now.tensor, now.modes = 99, training.rows, lambda: True, torch.Tensor, lambda: 0
+        now.taken, now.last, now.grads_from, now.grads_to, now.ran, now.restarts = 8, 9, 10, 11, 12, 13
+        now.watched, now.bits = 1, layouts.STATUS_GRAD_OFF
+        now.sink = Some(head=1, bell=1)
+        iterator = Some(_dptrace=made, _send_idx=3, _rcvd_idx=4, _task_info={3: (4,)})
+        python = mock.Mock(side_effect=AssertionError)
+        with mock.patch.object(twin_delivering, "now", iter([500, 506, 507, 600, 601, 601, 602]).__next__):
+            twin_delivering.indexed(None, [70, 71], (iterator,), None)
+            token = twin_delivering.placing(python)((iterator,), None)
+            iterator._send_idx = 4
+            twin_delivering.placed(python)(token, None, (iterator,), None)
+            token = twin_delivering.calling(python)((iterator,), None)
+            twin_delivering.handing(python)(token, [torch.zeros(14, 2)], (iterator,), None)
+        self.check("put", 500, loader=1, pass_=2, batch=3, worker=4, dur_ns=6, first=0, n=2, indices=[70, 71], ids=[])
+        self.check("next", 0, loader=1, pass_=2, batch=3, worker=-2,
+                   status=layouts.STATUS_VALUES.index("ok") + layouts.STATUS_GRAD + layouts.STATUS_GRAD_OFF + layouts.STATUS_WATCHED,
+                   call_ns=600, arrived_ns=70, steps=8, optimizer=9, backwards=12, grads_from=10, grads_to=11, restarts=13, rows=14)
 
     def test_state(self):
         watched = slots.Slots(2, 3, 4)

@@ -314,6 +314,21 @@ class Differential(unittest.TestCase):
         self.assertGreater(min(kinds[k] for k in ("enter", "leave", "look", "waiting", "ask", "full", "quiet", "raised", 6, 9)), PROGRAMS // 50, kinds)
 
     @NATIVE
+    def test_batches_of_an_iterator(self):
+        kinds = collections.Counter()
+        for seed in range(PROGRAMS // 10):
+            seen = []
+            for module in BOTH.values():
+                iterating = Iterating(module, seed)
+                seen.append((iterating.run(), iterating.events))
+            for one, other in zip(*[events for _, events in seen]):
+                self.assertEqual(one, other, seed)
+            self.assertEqual(seen[0], seen[1], seed)
+            kinds.update([e[0] for e in seen[0][1]] + [record[0] for record in seen[0][0]])
+        wanted = ("place", "placed", "arrive", "call", "hand", "rows", "flags", "begun", "full", "bell", "raised", 5, 7)
+        self.assertGreater(min(kinds[k] for k in wanted), PROGRAMS // 50, kinds)
+
+    @NATIVE
     def test_multiple(self):
         for seed in range(PROGRAMS):
             r = random.Random(seed)
@@ -533,12 +548,185 @@ def heap_of(r):
     return some
 
 
+class Tensor:
+    """Of a type whose shape is read without Python."""
+
+    def __init__(self, shape):
+        self.shape = shape
+
+    def __repr__(self):
+        return "Tensor"
+
+    def __eq__(self, other):
+        return type(other) is Tensor and repr(self.shape) == repr(other.shape)
+
+
+class Iterating:
+    """An iterator's life as a seed says, and what can be seen of it but the times."""
+    PUT, NEXT = "IIIiqIi", "IIIiIqqQIQQQIi"
+
+    def __init__(self, module, seed):
+        self.module, self.random, self.events = module, random.Random(seed), []
+        self.records, self.drained = [], 0
+        self.ring = bytearray(128 + 512)
+        self.sink = module.Sink(self.ring, 512, 128, 1, 2)
+        t = self.training = module.Training()
+        t.put, t.record = module.Integers(self.sink, 5, self.PUT), module.Record(self.sink, 7, self.NEXT)
+        t.sink, t.tensor, t.due = self.sink, Tensor, 6
+        t.full, t.bell, t.begun = self.called("full"), self.called("bell"), self.called("begun")
+        t.rows, t.flags = self.called("rows", 3), self.called("flags", 512)
+        t.grad, t.modes = lambda: self.grad, lambda: self.modes
+        self.grad = self.modes = False
+        self.iterator = types.SimpleNamespace(_send_idx=0, _rcvd_idx=0, _task_info={})
+        self.make()
+        for name in ("placing", "placed", "arriving", "calling", "handing"):
+            setattr(self, name, getattr(module, name)(getattr(self, name + "_python")))
+
+    def called(self, name, gives=None):
+        def function(*args):
+            self.events.append((name, [dict(a) if type(a) is dict else a for a in args]))
+            if self.random.random() < 0.1:
+                raise LookupError(name)
+            return gives
+        return function
+
+    def make(self):
+        r = self.random
+        d = self.made = type("Delivering", (self.module.Delivering,), {})()
+        d.loader, d.number, d.worker, d.single = r.randrange(9), r.randrange(9), r.choice([-1, -2, -2]), r.randrange(2)
+        d.training, d.notes, d.arrived = self.training, r.choice([{"delivered": 0}] * 9 + [{}, {"delivered": "x"}]), {}
+        d.ids = r.choice([None] * 9 + [len])
+        self.iterator._dptrace = r.choice([d] * 12 + [None])
+
+    def placing_python(self, args, kwargs):
+        self.events.append(("place",))
+        self.made.sending = 0
+        return self.random.choice([self.made, None])
+
+    def placed_python(self, d, result, args, kwargs):
+        self.events.append(("placed", d is not None))
+        if d is not None:
+            d.index = None
+
+    def arriving_python(self, token, result, args, kwargs):
+        self.events.append(("arrive", result))
+
+    def calling_python(self, args, kwargs):
+        self.events.append(("call",))
+        return self.random.choice([self.made, None])
+
+    def handing_python(self, d, data, args, kwargs):
+        t = self.training
+        self.events.append(("hand", t.calls, 0 <= t.own_ns <= 20000 * (2 + 5 * (len(self.events) + 1))))
+        t.calls = t.own_ns = 0
+        t.due = self.random.choice([0, 2, 9])
+
+    def place(self):
+        r, i, args = self.random, self.iterator, (self.iterator,)
+        if r.random() < 0.9:
+            self.module.indexed(None, r.choice([integers(r), [1, 2, 3], (4, 5), 6, 1 << 70, None, ["a"], [], [True]]), args, None)
+        token = self.placing(args, None)
+        if r.random() < 0.9:
+            if type(i._send_idx) is int:
+                i._task_info[i._send_idx] = r.choice([(r.randrange(4),)] * 9 + [(0, "data"), (), None, ("x",), (True,)])
+                i._send_idx += 1
+            if r.random() < 0.1:
+                i._send_idx = r.choice([r.randrange(99), True, "x", 0])
+        if r.random() < 0.05:
+            i._task_info = r.choice([{}, [], None])
+        try:
+            self.placed(token, None, args, None)
+        finally:
+            i._task_info = i._task_info if type(i._task_info) is dict else {}
+            i._send_idx = i._send_idx if type(i._send_idx) is int else 0
+
+    def arrive(self):
+        r = self.random
+        batch = self.iterator._rcvd_idx + r.randrange(3) if r.random() < 0.9 else r.choice([True, "x", None])
+        self.arriving(None, r.choice([(True, (batch, "data"))] * 9 + [(False, None)]),
+                      (self.iterator,), None)
+
+    def data(self, depth=0):
+        r = self.random
+        kind = r.randrange(9 if depth < 5 else 4)
+        if kind < 4:
+            return Tensor(r.choice([(1, 2), (5,), (), (True,), ("x",), (1,)]))
+        if kind < 8:
+            return r.choice([lambda *a: list(a), lambda *a: a, lambda *a: dict(enumerate(a))])(*[self.data(depth + 1)
+                                                                                               for _ in range(r.choice([0, 1, 1, 2]))])
+        return r.choice([None, 3, "text"])
+
+    def next(self):
+        r, i, t, args = self.random, self.iterator, self.training, (self.iterator,)
+        self.grad, self.modes = r.choice([False, True, True, 1]), r.random() < 0.1
+        t.taken, t.ran, t.watched, t.look, t.armed, t.bits = [r.choice([0, 0, 1]) for _ in range(6)]
+        t.last, t.grads_from, t.grads_to, t.restarts = r.sample(range(99), 4)
+        token = self.calling(args, None)
+        i._rcvd_idx = r.choice([0, 7, True, "x", i._send_idx]) if r.random() < 0.1 else i._rcvd_idx + 1
+        if r.random() < 0.1:
+            i._in_order = r.choice([True, False])
+        t.child = r.choice([None] * 19 + [3])
+        try:
+            self.handing(token, self.data(), args, None)
+        finally:
+            i._rcvd_idx = i._rcvd_idx if type(i._rcvd_idx) is int else 0
+
+    def state(self):
+        d, t = self.made, self.training
+        notes = dict(d.notes) if type(d.notes) is dict else None
+        return (d.did if d.t_next else None, d.sending, d.got, repr(d.index) if type(d.index) is not set else set, notes, sorted(d.arrived), t.calls, t.delivered, t.then, t.bits, t.grads_from,
+                self.sink.number, self.sink.head, self.sink.bell, sys.getrefcount(d), sys.getrefcount(t))
+
+    def drain(self):
+        while self.drained < self.sink.head:
+            at = 128 + self.drained % 512
+            length, kind, pad = struct.unpack_from("<IHH", self.ring, at)
+            self.drained += length
+            payload = bytes(self.ring[at + 24:at + length - pad])
+            if kind == 5:
+                self.records.append((kind, payload[:16], payload[24:]))  # but for the time
+            elif kind == 7:
+                values = struct.unpack("<" + self.NEXT, payload)
+                self.records.append((kind, values[:5], values[6] > 0, values[7:]))
+        struct.pack_into("<Q", self.ring, 16, self.sink.head)
+
+    def step(self):
+        r, does = self.random, self.random.random()
+        if does < 0.02:
+            self.make()
+        elif does < 0.04:
+            self.training.put = r.choice([None, self.training.put])
+        elif does < 0.35:
+            self.place()
+        elif does < 0.6:
+            self.arrive()
+        elif does < 0.9:
+            self.next()
+        elif does < 0.95:
+            self.sink.bell = self.sink.head + r.choice([0, 100])
+        else:
+            self.drain()
+
+    def run(self):
+        for _ in range(60):
+            try:
+                self.step()
+            except LookupError:
+                self.events.append(("raised",))
+            self.events.append(("state",) + self.state())
+        self.drain()
+        return self.records
+
+
 class Index:
     def __init__(self, number):
         self.number = number
 
     def __index__(self):
         return self.number
+
+    def __repr__(self):
+        return "Index"
 
 
 def integers(r):
@@ -1000,7 +1188,7 @@ class References(unittest.TestCase):
         peeks.add(at, 8, at + 8, 8, memory, at + 16, 0)
 
         integers, places, place = M.Integers(sink, 3, "I"), M.Places(), {}
-        workers = [Worker(M, i) for i in range(8)]
+        workers = [Worker(M, i) for i in range(8)] + [Iterating(M, i) for i in range(8)]
         places.add(place, "a", None)
 
         class Own:

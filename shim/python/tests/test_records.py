@@ -269,6 +269,32 @@ class Records(HookTest):
                 states = [(s.when, s.fetch) for s in ring.of("state") if s.slot == found[0].slot]
                 self.assertEqual(states[:3], [("found", 0), ("after", 1), ("after", 2)])
 
+    def test_generators_of_the_libraries_that_are_replaced(self):
+        """Where they hang in a module's dictionary, and NumPy's in the RandomState that hangs there: at once, while Python does not look."""
+        code, out, err = self.run_program("""
+            class Replaces(Noise):
+                def __getitem__(self, i):
+                    if i == 41:
+                        random._inst = random.Random(1)
+                    if i == 43:
+                        torch.default_generator = torch.Generator()
+                    if i == 45:
+                        np.random.mtrand._rand = np.random.RandomState(1)
+                    if i == 47:
+                        getattr(np.random, "set_bit_generator", lambda bits: None)(np.random.MT19937(2))
+                    return torch.zeros(1)
+            if __name__ == "__main__":
+                print(hasattr(np.random, "set_bit_generator"))
+                for batch in DataLoader(Replaces(60), batch_size=1, num_workers=1, multiprocessing_context="fork"):
+                    pass
+            """)
+        self.assertEqual(code, 0, err)
+        self.assert_no_errors()
+        worker, = [r for r in self.rings() if any(w.phase == "ready" for w in r.of("worker"))]
+        names = {s.slot: s.path for s in worker.of("slot")}
+        found = [(names[s.slot], s.fetch) for s in worker.of("state") if s.when == "found"]
+        self.assertEqual(found, [("random", 41), ("torch", 43), ("numpy", 45)] + [("numpy", 47)] * ("True" in out))
+
     def test_grad_and_steps_tell_evaluation(self):
         code, out, err = self.run_program("""
             if __name__ == "__main__":

@@ -10,6 +10,7 @@ import time
 import types
 from _thread import allocate_lock, get_ident
 
+from .twin_delivering import Delivering, Training, arriving, calling, handing, indexed, placed, placing  # noqa: F401
 from .twin_referents import picked, referents  # noqa: F401
 from .twin_serving import Fetching, Serving, entering, leaving, multiple  # noqa: F401
 
@@ -43,10 +44,10 @@ def Around(original, before, after, failed, theirs):
     goes_on = _goes_on  # all in the closure: this module's globals are None as the interpreter ends
 
     def wrapper(*args, **kwargs):
-        token, tell = None, True
+        token, tell, given = None, True, kwargs or None
         if before is not None:
             try:
-                token = before(args, kwargs or None)
+                token = before(args, given)
             except Exception as e:
                 reason = goes_on(theirs, e)
                 if reason is e:
@@ -55,13 +56,13 @@ def Around(original, before, after, failed, theirs):
                     raise reason
                 tell = False
         if not tell or failed is None:
-            result = original(*args, **kwargs)
+            result = original(*args) if given is None else original(*args, **kwargs)
         else:
             try:
-                result = original(*args, **kwargs)
+                result = original(*args) if given is None else original(*args, **kwargs)
             except BaseException as raised:
                 try:
-                    failed(token, raised, args, kwargs or None)
+                    failed(token, raised, args, given)
                 except Exception as e:
                     reason = goes_on(theirs, e)
                     if reason is e:
@@ -71,7 +72,7 @@ def Around(original, before, after, failed, theirs):
                 raise
         if tell and after is not None:
             try:
-                after(token, result, args, kwargs or None)
+                after(token, result, args, given)
             except Exception as e:
                 reason = goes_on(theirs, e)
                 if reason is e:
@@ -118,13 +119,14 @@ def original_of(f):
 
 
 class Sink:
-    """The writer's end of a ring: head_word and tail_word are indices of u64 words in front of it, `after` is where it begins."""
+    """The writer's end of a ring: head_word and tail_word are indices of u64 words in front of it, `after` is where it begins.
+    bell: set by the hook, the head beyond which the recorder is to be woken."""
 
     def __init__(self, buffer, capacity, after, head_word, tail_word):
         for number in (capacity, after, head_word, tail_word):
             struct.pack("<I", number)
         self._lock = allocate_lock()
-        self.head = self.tail = self.number = 0
+        self.head = self.tail = self.number = self.bell = 0
         self.capacity, self._head_word, self._tail_word = capacity, head_word, tail_word
         whole = memoryview(buffer)
         if whole.readonly:
@@ -134,6 +136,7 @@ class Sink:
             raise ValueError("not the shape of a ring")
         # Items of a cast memoryview are stored whole, which struct's little-endian formats do byte by byte.
         self._words, self._ring = whole[:after].cast("Q"), whole[after:after + capacity]
+        self._clear = capacity  # so far nothing is unread, as far as we have looked
 
     def put(self, kind, payload, t=0):
         """Appends a record; t 0: now. False if there is no room."""
@@ -142,7 +145,7 @@ class Sink:
 
     def close(self):
         """Lets go of the buffer; nothing can be put any more."""
-        self._words = self._ring = None
+        self._words, self._clear, self._ring = None, 0, None
 
     def _write(self, packed, n, kind, t, values, tail):
         """n: bytes of values and tail; packed: the Struct of a record's head and the values."""
@@ -150,6 +153,18 @@ class Sink:
         if not self._lock.acquire(False) and not self._lock.acquire(True, 0.01):
             return False
         try:
+            head, whole = self.head, n + 31 & -8
+            at, end = head % self.capacity, head + whole
+            if end <= self._clear and at + whole <= self.capacity:  # as a rule
+                # Before anything is counted: it may raise, and what is in the ring does not exist yet.
+                packed.pack_into(self._ring, at, whole, kind, whole - n - 24, t or now(), get_ident() & 0xFFFFFFFF,
+                                 self.number & 0xFFFFFFFF, *values)
+                if tail:
+                    at += n + 24
+                    self._ring[at - len(tail):at] = tail
+                self.number += 1
+                self.head = self._words[self._head_word] = end  # last: only now it exists
+                return True
             ring, need = self._ring, _RECORD.size + n
             pad = -need & 7
             if ring is None or need + pad > self.capacity:
@@ -162,18 +177,17 @@ class Sink:
                 tail_at = self._words[self._tail_word]
                 if not end - self.capacity <= tail_at <= self.head:  # one in front of the head is no recorder's
                     packed.pack(0, kind, 0, t, 0, 0, *values)
-                    self.tail = tail_at
+                    self.tail, self._clear = tail_at, 0
                     return False
             to = 0 if skip else at
             if skip:
                 _PAD.pack_into(ring, at, skip, PAD, 0)
-            # Before anything is counted: it may raise, and what is in the ring does not exist yet.
             packed.pack_into(ring, to, need + pad, kind, pad, t or now(), get_ident() & 0xFFFFFFFF, self.number & 0xFFFFFFFF, *values)
             if tail:
                 ring[to + need - len(tail):to + need] = tail
             self.number += 1
-            self.head, self.tail = end, tail_at
-            self._words[self._head_word] = end  # last: only now it exists
+            self.head, self.tail, self._clear = end, tail_at, tail_at + self.capacity
+            self._words[self._head_word] = end
             return True
         finally:
             self._lock.release()
@@ -202,19 +216,25 @@ def Integers(sink, kind, form):
     packed, n, size, write = _format(sink, kind, form)
 
     def record(t, *values):
-        lists, values = values[n:], values[:n]
-        if len(values) != n or not 1 <= len(lists) <= 2:
+        if len(values) == n + 1:
+            each = values[n]
+            good = (type(each) is list or type(each) is tuple) and len(each) <= _INTEGERS
+        elif len(values) == n + 2:
+            each, more = values[n:]
+            good = all((type(e) is list or type(e) is tuple) and len(e) <= _INTEGERS for e in (each, more))
+            each = list(each) + list(more) if good else ()
+        else:
             raise struct.error("another number of values than the format has")
-        for each in lists:
-            if (type(each) is not list and type(each) is not tuple) or len(each) > _INTEGERS:
-                return None
-        each = lists[0] if len(lists) == 1 else list(lists[0]) + list(lists[1])
-        packed.pack(0, kind, 0, t, 0, 0, *values)
+        if not good:
+            return None
+        values = values[:n]
         if not _INT.issuperset(map(id, map(type, each))):
+            packed.pack(0, kind, 0, t, 0, 0, *values)
             return None
         try:
             tail = struct.pack("<%dq" % len(each), *each)
         except struct.error:
+            packed.pack(0, kind, 0, t, 0, 0, *values)
             return None
         return write(packed, size + len(tail), kind, t, values, tail)
     return record

@@ -77,11 +77,12 @@ class Budget:
 
 
 class Digests:
-    __slots__ = ("budget", "full", "position", "room", "fetched", "spent", "windows", "named", "waiting")
+    __slots__ = ("budget", "full", "position", "room", "fetched", "spent", "windows", "named", "waiting", "looks")
 
     def __init__(self, budget, full):
         self.budget, self.full = budget, full
         self.position = 0  # of the next sample
+        self.looks = 0
         self.room = FIRST_BYTES
         self.fetched = self.spent = 0  # ns of fetches, of digests of the first samples
         self.windows = None
@@ -98,8 +99,10 @@ class Digests:
 
     def guarded(self, fetches, do, *args):
         global _failed
-        # What digests take varies from fetch to fetch at first; then one of so many stands for all.
-        measured = 1 if fetches.fetch < MEASURED else MEASURED * (not fetches.fetch % MEASURED)
+        # What digests take varies from one to the next at first; then one of so many stands for all: not by the number of the fetch,
+        # which says whether there are samples to be taken. rows() is not always called, so each of the two has its own turn.
+        self.looks += do != self.rows
+        measured = 1 if self.looks < MEASURED else MEASURED * (not self.looks % MEASURED)
         c0 = cpu() if measured else 0
         try:
             with quiet():  # no mode or subclass of the program's is asked

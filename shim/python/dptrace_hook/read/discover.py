@@ -34,6 +34,14 @@ class Found:
         self.holder, self.key = holder, key  # the dict or list and where in it; None: it stays
         self.source, self.first, self.last = source or ("", 0, 0)
 
+    def held(self, obj):
+        """What is in holder where this generator hangs."""
+        return obj
+
+    def through(self, region, obj):
+        """The region of its state (twin.Peeks), where it may be read."""
+        return region
+
     def current(self):
         """What hangs there now: a program may replace its generator."""
         holder = self.holder

@@ -18,6 +18,13 @@ def unseen():
     return not _count[0]()
 
 
+def modes_in_force():
+    """The function of torch's that says so."""
+    if not _count:
+        _bind()
+    return _count[0]
+
+
 def quiet():
     """A Quiet(), or what is enough where no mode is in force."""
     return sys.modules["torch"]._C.DisableTorchFunction() if unseen() and not _count[1]() else Quiet()

@@ -278,6 +278,15 @@ def bits_of(obj):
     return sys.modules["numpy.random"].Generator.bit_generator.__get__(obj)
 
 
+def place_of_bits(owner, bits):
+    """The address in a RandomState where its bit generator hangs; None: not to be told."""
+    if type(owner) is not numpy_random().RandomState:
+        return None
+    words = (ctypes.c_uint64 * (type(owner).__basicsize__ // 8)).from_address(id(owner))
+    found = [i for i, word in enumerate(words) if word == id(bits)]
+    return id(owner) + 8 * found[0] if len(found) == 1 else None
+
+
 def _numpy(bits):
     if not objects.module(type(bits)).startswith("numpy.random"):
         return None

@@ -17,7 +17,8 @@ BEGIN, FOUND, BEFORE, AFTER, FORK, TASK, END = range(len(layouts.WHEN_VALUES))
 SEARCH_AFTER = {0, 7, 255, 4095}
 EACH = 2  # fetches of a pass after which all hidden generators are looked at;
 TURN = 4  # then so many, in turn
-EIGHTH = 8  # one of so many fetches is seen by Python in any case; without quiet ones between, its own time stands for all of them
+EIGHTH = 8  # of fetches that Python sees all, the time of one of so many stands for all; so often it looks at what lies in no dictionary
+QUIET = 32  # one of so many is seen by Python in any case
 
 _NUMBERS = {}  # (path, kind) -> number of the slot in this process
 _RAW_SEEN = set()  # blocks of Mersenne twisters whose whole state this process has written
@@ -42,17 +43,22 @@ class Slot:
         """Another object, or the first, hangs in the slot's place. What its region holds is noted before its state, so that what
         is drawn in between shows."""
         self.obj, self.reader, self.number, self.peek = obj, reader, number, reader.peek
-        found = self.found
-        if type(found.holder) is dict and type(found.key) is str:
-            if self.place < 0:
-                self.place = slots.places.add(found.holder, found.key, obj)
-            else:
-                slots.places.set(self.place, found.holder, found.key, obj)
+        self.hang(obj, slots)
         self.renew(slots.peeks)
         self.last = reader.peek()
 
+    def hang(self, obj, slots):
+        """It is this that hangs in its place."""
+        found = self.found
+        if type(found.holder) is dict and type(found.key) is str:
+            place = found.holder, found.key, found.held(obj)
+            if self.place < 0:
+                self.place = slots.places.add(*place)
+            else:
+                slots.places.set(self.place, *place)
+
     def renew(self, peeks):
-        region = self.reader.region
+        region = self.found.through(self.reader.region, self.obj)
         if self.at >= 0:
             peeks.set(self.at, *(region or _NOWHERE))
         elif region is not None:
@@ -65,22 +71,39 @@ class Slot:
 
     def elsewhere(self, changed, unseen):
         """Reports whether another object may hang in its place. changed: of Places; unseen: places of no dictionary are due."""
-        return self.place in changed if self.place >= 0 else self.found.holder is not None or unseen
+        return self.place in changed if self.place >= 0 and not self.unsure() else self.found.holder is not None or unseen
+
+    def unsure(self):
+        """Whether another may be put into its place of which its dictionary knows nothing."""
+        return type(self.found) is Global and not self.found.known
 
 
 _NOWHERE = (0, 0, 0, 0, None)  # a region in which nothing moves
 
 
 class Global(discover.Found):
-    """The generator behind random.random(), torch.rand() or numpy.random.rand(), looked up anew each time."""
-    __slots__ = ("look",)
+    """The generator behind random.random(), torch.rand() or numpy.random.rand(), looked up anew each time. It hangs in a module."""
+    __slots__ = ("look", "known")
 
-    def __init__(self, path, kind, look):
-        discover.Found.__init__(self, path, look(), kind, "global", "")
-        self.look = look
+    def __init__(self, path, kind, look, module, name):
+        holder = objects.plain(module.__dict__)
+        discover.Found.__init__(self, path, look(), kind, "global", "", "", holder if name in holder else None, name)
+        self.look, self.known = look, True
 
     def current(self):
         return self.look()
+
+    def held(self, obj):
+        return dict.get(self.holder, self.key)
+
+    def through(self, region, obj):
+        """NumPy's hangs in a RandomState, which may be given another one (np.random.set_bit_generator)."""
+        owner = dict.get(self.holder, self.key) if self.holder is not None else None
+        if owner is obj:
+            return region
+        place = None if owner is None else rng.place_of_bits(owner, obj)
+        self.known = region is not None and len(region) == 5 and place is not None
+        return region[:4] + ((region[4], owner), place, id(obj)) if self.known else region
 
 
 def before_fork():
@@ -113,9 +136,10 @@ def numpy_global():
 def globals_():
     """The process-wide generators of the libraries that are loaded."""
     torch = sys.modules["torch"]
-    found = [Global("random", "random", lambda: random._inst), Global("torch", "torch", lambda: torch.default_generator)]
+    found = [Global("random", "random", lambda: random._inst, random, "_inst"),
+             Global("torch", "torch", lambda: torch.default_generator, torch, "default_generator")]
     if numpy_global() is not None:
-        found.append(Global("numpy", "bits", numpy_global))
+        found.append(Global("numpy", "bits", numpy_global, rng.numpy_random(), "_rand"))
     for _, _, others in rng.OTHERS.values():
         found += others()
     return found
@@ -137,6 +161,7 @@ class Slots:
         self.slots, self.ids, self.last_ns = [], set(), ring.mono()
         self.peeks, self.places = native.Peeks(), native.Places()
         self.slow = False  # some are not to be compared by these two
+        self.unseen = False  # some may be replaced without their knowing
         self.hidden, self.turn, self.begun, self.cut = [], 0, BEGIN, None
 
     def begin(self, when=BEGIN):
@@ -181,7 +206,11 @@ class Slots:
 
     def add(self, slot):
         self.slots.append(slot)
+        self.note(slot)
+
+    def note(self, slot):
         self.slow = self.slow or slot.slow()
+        self.unseen = self.unseen or slot.unsure() or type(slot.found) is Global and slot.place < 0
 
     def search(self, iterator, fetch):
         """Generators that were not there when the fetcher was made."""
@@ -213,8 +242,8 @@ class Slots:
         self.last_ns = ring.mono()
 
     def look(self, when, fetch, dur_ns):
-        """Writes the states that changed since the last look. The generators of the libraries are rarely put in another's place:
-        that is looked at in one of EIGHTH fetches."""
+        """Writes the states that changed since the last look. The generators of the libraries are rarely put in another's place: where
+        that does not show in a dictionary it is looked at in one of EIGHTH fetches."""
         moved, changed, unseen = self.peeks.moved() or (), self.places.changed() or (), not fetch % EIGHTH
         for slot in self.slots if moved or changed or unseen or self.slow else ():
             if slot.elsewhere(changed, unseen):
@@ -222,10 +251,15 @@ class Slots:
                 if obj is not slot.obj:
                     self.replaced(slot, obj, fetch)
                     continue
+                if slot.place in changed:
+                    slot.hang(obj, self)
             if slot.reader.region is not None and slot.at not in moved:
                 continue
             peeked = slot.peek()
             if slot.at in moved:
+                if type(slot.found) is Global and slot.current() is not slot.obj:
+                    self.replaced(slot, slot.current(), fetch)
+                    continue
                 slot.renew(self.peeks)  # it may lie elsewhere now
             if peeked != slot.last or (slot.at >= 0 and self.peeks.told(slot.at)):  # told: the last was written without us
                 slot.last = peeked
@@ -279,7 +313,7 @@ class Slots:
             self.ids.discard(rng.key(slot.obj))
             self.ids.add(rng.key(obj, kind))
             slot.take(obj, reader, _number(slot.found, reader, obj), self)
-            self.slow = self.slow or slot.slow()
+            self.note(slot)
             self.write(slot, FOUND, fetch, 0)
 
     def write(self, slot, when, fetch, dur_ns):

@@ -81,7 +81,7 @@ class Ring:
         self.sink = native.Sink(self.map, size, _AFTER, _HEAD, _TAIL)
         self.packers = {kind: native.Record(self.sink, kind, form) for kind, form in _FORMS.items()}
         self.lists = {PUT: native.Integers(self.sink, PUT, _FORMS[PUT])}
-        self.path, self.rung = path, 0
+        self.path, self.sink.bell = path, self.quarter
         self.dead = False
         self.put(PROCESS, _json(_describe(self.kind)))
 
@@ -114,8 +114,8 @@ class Ring:
 
     def bell(self):
         """Wakes the recorder, which looks twice a second only, with each quarter of the ring that was written."""
-        if self.sink.head - self.rung > self.quarter:
-            self.rung = self.sink.head
+        if self.sink.head > self.sink.bell:
+            self.sink.bell = self.sink.head + self.quarter
             try:
                 _touch(self.path)
             except OSError as e:  # in another root, or the recorder has gone: let it look by the clock
@@ -125,6 +125,8 @@ class Ring:
 
     def full(self):
         """There was no room: the record is dropped. A recorder that stands still may go on again, so nothing ends here."""
+        if self.dead:
+            return
         self.drop()
         if mono() - self.words[_BEAT] > GONE_NS:
             self.flags[0] |= layouts.FLAG_UNREAD
@@ -138,6 +140,7 @@ class Ring:
         """Nothing more is written; the recorder is told why, by a bit of the flags."""
         if self.open and not self.dead:
             self.dead = True
+            self.sink.close()  # also for those who have its packers
             self.flags[0] |= why
 
     def cost(self, ns, calls=8):
@@ -187,8 +190,21 @@ def packer(kind):
     return ring.packers[kind] if ring.open and not ring.dead and not guard.off else None
 
 
+def lister(kind):
+    """The same of integers()."""
+    return ring.lists[kind] if ring.open and not ring.dead and not guard.off else None
+
+
+def sink():
+    return ring.sink if ring.open and not ring.dead else None
+
+
 def full():
     ring.full()
+
+
+def bell():
+    ring.bell()
 
 
 def put_json(kind, facts, t=0):

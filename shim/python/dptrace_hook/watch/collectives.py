@@ -11,7 +11,7 @@ from ..patch import wrapping
 from ..record import ring
 from ..read import groups, objects
 from ..read.quiet import Quiet
-from . import dist, steps, training
+from . import dist, steps
 
 _LOOKS = 8  # steps after collectives, until it is settled
 _MAX_PENDING = 1 << 14
@@ -63,9 +63,9 @@ def _meet(name, kwargs):
     calls[name] = calls.get(name, 0) + 1
     if name.endswith("barrier"):
         return  # nobody can tell the others anything by it
-    if _met["handed"] != steps.delivered:
-        _met["handed"], _met["since"] = steps.delivered, 0
-    if steps.delivered and steps.taken == training.steps_then and not _met["since"]:
+    if _met["handed"] != steps.now.delivered:
+        _met["handed"], _met["since"] = steps.now.delivered, 0
+    if steps.now.delivered and steps.now.taken == steps.now.then and not _met["since"]:
         dist.tell("meet", name, groups.ranks_of(kwargs.get("group")))
     _met["since"] += 1
 
@@ -74,7 +74,7 @@ def ended():
     """This process ends: had a meeting failed, and had ranks met since the last batch?"""
     failed = _met["failed"]
     if failed is not None or _met["calls"]:
-        since = _met["since"] if _met["handed"] == steps.delivered else 0
+        since = _met["since"] if _met["handed"] == steps.now.delivered else 0
         ring.put_json(ring.DIST, {"op": "end", "class": failed or "", "calls": since, "before": _met["calls"].get(failed, 0)})
 
 

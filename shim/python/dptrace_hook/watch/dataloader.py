@@ -2,6 +2,7 @@
 import sys
 
 from .. import after_import
+from ..patch.load import native
 from ..patch.wrapping import wrap
 from ..record import ring
 from ..read import identity
@@ -35,7 +36,7 @@ def activate(module):
     base, many, single = loader._BaseDataLoaderIter, loader._MultiProcessingDataLoaderIter, loader._SingleProcessDataLoaderIter
     wrap(loader.DataLoader, "__init__", after=iterators.loader_made)
     wrap(base, "__init__", after=iterators.base_made)
-    wrap(base, "_next_index", after=iterators.next_index)
+    wrap(base, "_next_index", after=native.indexed)
     multiprocessing_iterator(many)
     single_iterator(single)
     utils = loader._utils
@@ -55,9 +56,9 @@ def multiprocessing_iterator(cls):
     many = iterators.MultiProcessing
     wrap(cls, "__init__", many.begin, many.begun, many.not_begun)
     wrap(cls, "_reset", before=many.reset)
-    wrap(cls, "_try_put_index", many.put, many.has_put)
-    wrap(cls, "_try_get_data", after=many.got)
-    wrap(cls, "_next_data", iterators.next_called, many.delivered, many.failed)
+    wrap(cls, "_try_put_index", iterators.placing, iterators.placed)
+    wrap(cls, "_try_get_data", after=iterators.arriving)
+    wrap(cls, "_next_data", iterators.calling, iterators.handing, iterators.failed)
     wrap(cls, "_mark_worker_as_unavailable", before=many.mark_worker_as_unavailable)
     wrap(cls, "_shutdown_workers", many.shutdown, many.has_shut_down, many.has_not_shut_down)
 
@@ -66,7 +67,7 @@ def single_iterator(cls):
     """num_workers=0."""
     one = iterators.SingleProcess
     wrap(cls, "__init__", one.begin, one.begun, one.not_begun)
-    wrap(cls, "_next_data", iterators.next_called, one.delivered, one.failed)
+    wrap(cls, "_next_data", iterators.calling, iterators.handing, iterators.failed)
 
 
 def worker_reloaded(module):

@@ -192,15 +192,19 @@ after_fetch = native.leaving(leave)
 
 
 def quiet(fetches, number):
-    """Until which fetch Python need not be called, if no generator moves: one of eight is measured, and looks at what lies in no
-    dictionary."""
+    """Until which fetch Python need not be called, if no generator moves: one of QUIET is measured, one of EIGHTH looks at what lies in
+    no dictionary."""
     found = fetches.slots
     if found.slow or found.hidden:
         fetches.peeks = None
     else:
         fetches.peeks, fetches.places = found.peeks, found.places
-    due = (number // slots.EIGHTH + 1) * slots.EIGHTH
-    fetches.due = due - 1 if due - 1 in slots.SEARCH_AFTER and number < due - 1 else due
+    step = slots.EIGHTH if found.unseen else slots.QUIET
+    due = (number // step + 1) * step
+    for search in slots.SEARCH_AFTER:
+        if number < search < due:
+            due = search
+    fetches.due = due
 
 
 def first(fetches, fetcher):

@@ -6,12 +6,13 @@ import types
 import weakref
 
 from ..patch import wrapping
+from ..patch.load import native
 from ..record import layouts, ring
 from ..record.ring import cpu, mono
 from ..read import anew, attributes, extents, heap, identity, modes, objects, shuffles, slots
 from ..read.notes import Notes
-from ..read.quiet import Quiet
-from . import dist, failures, fetches, pickles, processes, steps, training, worker_exits
+from ..read.quiet import Quiet, modes_in_force
+from . import dist, failures, fetches, pickles, steps, training, worker_exits
 
 _PUT_MAX = 4096  # indices in a record
 _loaders = 0
@@ -159,9 +160,12 @@ def tell_pass(iterator, loader):
     notes["passes"], notes["open"], notes["delivered"] = number + 1, number, 0
     notes["single"] = objects.attributes(loader).get("batch_size") == 1
     d["_dptrace_at"] = (notes["number"], number)
-    d["_dptrace_notes"], d["_dptrace_arrived"] = notes, {}
     d["_dptrace_of"] = weakref.ref(loader)
-    d["_dptrace_ids"] = None if origin is None or type(origin) is identity.Leaf else origin.ids
+    d["_dptrace"] = made = native.Delivering()
+    made.loader, made.number, made.worker = notes["number"], number, -2 if d.get("_num_workers") else -1
+    made.single, made.notes, made.arrived, made.training = int(notes["single"]), notes, {}, steps.now
+    made.ids = None if origin is None or type(origin) is identity.Leaf else origin.ids
+    ready()
     epoch = identity.attributes(identity.sampler_of(loader)).get("epoch")
     seed = d.get("_base_seed")
     ring.put_json(ring.PASS, {"loader": notes["number"], "pass": number, "phase": "begin",
@@ -235,24 +239,40 @@ def put_indices(at, batch, worker, index, t0, ns, ids=None):
         ring.pack(ring.PUT, t0, *at, batch, worker, ns, first, len(part), tail)
 
 
-def delivered(iterator, batch, worker, t0, arrived, did, data):
-    """did: training.flags() as next() was called."""
-    d = iterator.__dict__
-    notes = d["_dptrace_notes"]
+def ready():
+    """What batches are handed over by where Python is not called: set as a pass begins, and each time that it is."""
+    now, torch = steps.now, sys.modules["torch"]
+    now.flags, now.rows, now.begun, now.full, now.bell = training.flags, training.rows, training.begun, ring.full, ring.bell
+    now.grad, now.tensor, now.modes = torch.is_grad_enabled, torch.Tensor, modes_in_force()
+    now.put, now.record, now.sink = ring.lister(ring.PUT), ring.packer(ring.NEXT), ring.sink()
+    now.due = slots.QUIET
+
+
+def settle(calls=0):
+    """Counts what it has cost where Python was not called, and these calls of it."""
+    now, r = steps.now, ring.ring
+    r.calls += now.calls + calls
+    r.hook_ns += now.own_ns
+    now.calls = now.own_ns = 0
+
+
+def delivered(made, batch, arrived, data):
+    """made: of the pass, as next() was called."""
+    notes, now = made.notes, steps.now
     notes["delivered"] += 1
-    if processes.here["child"] is not None:
-        processes.here["child"].took()
+    if now.child is not None:
+        now.child.took()
     rows = training.rows(data)
-    ring.pack(ring.NEXT, 0, *d["_dptrace_at"], batch & 0xFFFFFFFF, worker, 1 + 256 * steps.is_grad_enabled() + did, t0, arrived,
-              steps.taken, steps.last, steps.ran, steps.grads_from, steps.grads_to, training.restarts, rows)
+    ring.pack(ring.NEXT, 0, made.loader, made.number, batch & 0xFFFFFFFF, made.worker, 1 + 256 * steps.is_grad_enabled() + made.did,
+              made.t_next, arrived, now.taken, now.last, now.ran, now.grads_from, now.grads_to, now.restarts, rows)
     training.end()
     training.begin(rows, notes)
 
 
-def ended(iterator, raised, worker, t0, did):
-    at, notes = iterator.__dict__["_dptrace_at"], iterator.__dict__["_dptrace_notes"]
+def ended(iterator, raised, made):
+    at, notes, worker = (made.loader, made.number), made.notes, made.worker
     stop = issubclass(type(raised), StopIteration)
-    put_end(at, worker, 0 if stop else 2, t0, did)
+    put_end(at, worker, 0 if stop else 2, made.t_next, made.did)
     if not stop and worker == -2:
         failures.write(raised, at[0], at[1], -2, 0xFFFFFFFF, "next")
         for number, code in worker_exits.died(iterator):
@@ -263,8 +283,10 @@ def ended(iterator, raised, worker, t0, did):
 
 
 def put_end(at, worker, status, t0, did):
-    ring.pack(ring.NEXT, 0, *at, 0xFFFFFFFF, worker, status + 256 * steps.is_grad_enabled() + did, t0, 0, steps.taken, steps.last,
-              steps.ran, steps.grads_from, steps.grads_to, training.restarts, -1)
+    now = steps.now
+    settle()
+    ring.pack(ring.NEXT, 0, *at, 0xFFFFFFFF, worker, status + 256 * steps.is_grad_enabled() + did, t0, 0, now.taken, now.last,
+              now.ran, now.grads_from, now.grads_to, now.restarts, -1)
     training.end()
 
 
@@ -274,13 +296,41 @@ def process_ends():
         iterator = reference()
         for number, code in worker_exits.died(iterator) if iterator is not None else ():
             worker_ended(iterator, number, code)
-    if steps.delivered:
+    if steps.now.delivered:
         put_end((0, 0), -1, layouts.STATUS_VALUES.index("exit"), mono(), training.flags())
 
 
-def next_called(args, kwargs):
-    """Before an iterator's _next_data."""
-    return mono(), training.flags()
+def call(args, kwargs):
+    """Before an iterator's _next_data: gives what is known of its pass."""
+    made = args[0].__dict__["_dptrace"]
+    made.t_next = mono()
+    made.did = training.flags()
+    return made
+
+
+def hand(made, data, args, kwargs):
+    """After it: of one batch in QUIET, and where there is more to do than to write it."""
+    d, quiet = args[0].__dict__, steps.now.calls
+    c0 = cpu() if quiet or not ring.ring.calls & 7 else 0
+    if made.worker == -1:
+        batch, arrived = made.notes["delivered"], 0
+        index, made.index = made.index, None
+        put_indices((made.loader, made.number), batch, -1, index, made.t_next, 0, made.ids)
+    else:
+        batch = made.got if d.get("_in_order") is False else d["_rcvd_idx"] - 1
+        arrived = made.arrived.pop(batch, 0)
+    delivered(made, batch, arrived, data)
+    ready()
+    settle(1)
+    if c0:
+        ring.ring.cost(cpu() - c0, 1 if quiet else 8)
+
+
+def failed(made, raised, args, kwargs):
+    ended(args[0], raised, made)
+
+
+calling, handing = native.calling(call), native.handing(hand)
 
 
 class MultiProcessing:
@@ -310,37 +360,29 @@ class MultiProcessing:
             pass_begins(args[0], args[1])
 
     @staticmethod
-    def put(args, kwargs):
-        return args[0].__dict__["_send_idx"], mono()
+    def place(args, kwargs):
+        """Before _try_put_index."""
+        d = args[0].__dict__
+        made = d["_dptrace"]
+        made.sending, made.t_put = d["_send_idx"], mono()
+        return made
 
     @staticmethod
-    def has_put(begun, result, args, kwargs):
-        d, (batch, t0) = args[0].__dict__, begun
+    def has_placed(made, result, args, kwargs):
+        d, batch = args[0].__dict__, made.sending
         if d["_send_idx"] != batch:
             t1, info = mono(), d["_task_info"].get(batch)
-            put_indices(d["_dptrace_at"], batch, info[0] if info else -2, d.pop("_dptrace_index", None), t0, t1 - t0, d["_dptrace_ids"])
+            index, made.index = made.index, None
+            put_indices((made.loader, made.number), batch, info[0] if info else -2, index, made.t_put, t1 - made.t_put, made.ids)
 
     @staticmethod
-    def got(_, result, args, kwargs):
-        """_try_get_data: (whether there is anything, (batch, data))"""
-        if result[0]:
-            d = args[0].__dict__
-            d["_dptrace_got"] = batch = result[1][0]
-            d["_dptrace_arrived"][batch] = mono()
-
-    @staticmethod
-    def delivered(begun, data, args, kwargs):
-        r, d = ring.ring, args[0].__dict__
-        r.calls += 1
-        c0 = 0 if r.calls & 7 else cpu()
-        batch = d["_dptrace_got"] if d.get("_in_order") is False else d["_rcvd_idx"] - 1
-        delivered(args[0], batch, -2, begun[0], d["_dptrace_arrived"].pop(batch, 0), begun[1], data)
-        if c0:
-            r.cost(3 * (cpu() - c0))  # with its share of put and got, which are as long
-
-    @staticmethod
-    def failed(begun, raised, args, kwargs):
-        ended(args[0], raised, -2, *begun)
+    def arrive(_, result, args, kwargs):
+        """After _try_get_data: (whether there is anything, (batch, data)), or (True, (what resumes an iterator, None))."""
+        batch = result[1][0] if result[0] else None
+        if type(batch) is int:
+            made = args[0].__dict__["_dptrace"]
+            made.got = batch
+            made.arrived[batch] = mono()
 
     @staticmethod
     def mark_worker_as_unavailable(args, kwargs):
@@ -379,17 +421,6 @@ class SingleProcess:
 
     not_begun = begun
 
-    @staticmethod
-    def delivered(begun, data, args, kwargs):
-        d = args[0].__dict__
-        batch = d["_dptrace_notes"]["delivered"]
-        put_indices(d["_dptrace_at"], batch, -1, d.pop("_dptrace_index", None), begun[0], 0, d["_dptrace_ids"])
-        delivered(args[0], batch, -1, begun[0], 0, begun[1], data)
-
-    @staticmethod
-    def failed(begun, raised, args, kwargs):
-        ended(args[0], raised, -1, *begun)
-
 
 def base_made(_, result, args, kwargs):
     """After _BaseDataLoaderIter.__init__(loader)."""
@@ -406,6 +437,5 @@ def base_made(_, result, args, kwargs):
         fetches.here.inherited = extents.before_fork(loader, *at)
 
 
-def next_index(_, index, args, kwargs):
-    """After _next_index: what the sampler gave, for put_indices."""
-    args[0].__dict__["_dptrace_index"] = index
+placing, placed, arriving = [make(f) for make, f in ((native.placing, MultiProcessing.place), (native.placed, MultiProcessing.has_placed),
+                                                     (native.arriving, MultiProcessing.arrive))]

@@ -13,7 +13,7 @@ from ..record import guard, ring
 from ..record.ring import cpu, mono
 from ..read import addresses, discover, extents, objects, pagemap
 from ..read.notes import Notes
-from . import children
+from . import children, steps
 
 _SHARE = 50  # of its time a process spends one part on this, after the first few
 _FIRST = 8  # so many forks are looked at whatever it takes
@@ -47,6 +47,10 @@ class Child:
 
 
 here = {"child": None}  # Child, in a process of this kind
+
+
+def begins(child):
+    here["child"] = steps.now.child = child
 
 
 def watch(base):
@@ -142,19 +146,21 @@ def _module(target):
 
 def after_fork(frame):
     """In the child of any os.fork()."""
-    here["child"], _state["forks"], _state["spent"], _state["since"] = None, 0, 0, mono()
+    begins(None)
+    _state["forks"], _state["spent"], _state["since"] = 0, 0, mono()
     process = being_forked(frame)
     inherited = _inherited.of(process) if process is not None else None
     if inherited is not None:
         looks = pagemap.of_parent(inherited)
         if looks is not None:
-            here["child"] = Child(looks)
+            begins(Child(looks))
 
 
 def ends():
     """The process is about to end: its last look."""
     try:
-        child, here["child"] = here["child"], None
+        child = here["child"]
+        begins(None)
         if child is not None:
             child.look("end")
     except Exception as e:

@@ -3,20 +3,20 @@ import sys
 import weakref
 
 from ..patch import wrapping
+from ..patch.load import native
 from ..record import guard, ring
 from ..read import objects
 
 MAX_TOLD = 1000  # optimizers that are written down, of those that train nothing
 SAMPLED = 64  # of an optimizer's parameters, spread over all: by them they are known again; of many optimizers fewer
 
-delivered = 0  # batches so far; counted by training.py, as what follows
-ran = 0  # backward calls so far
-taken = 0  # steps of this process so far
+# What is written with each batch: twin.Training. taken: steps of this process so far; ran: backward calls so far; last: number of the
+# optimizer that stepped last, of those that train, 0: none; grads_from, grads_to: the steps since the last next() used the gradients
+# of the backward calls after the first so many, up to so many; restarts: number of this training's weights, another one after each
+# load_state_dict; then: steps until the last next(); bits: what was switched since, as layouts.STATUS_GRAD_OFF.
+now = native.Training()
 made = 0  # optimizers so far
 look = None  # called with the optimizer after its step, where somebody waits for that
-last = 0  # number of the optimizer that stepped last, of those that train; 0: none
-# The steps since the last next() used the gradients of the backward calls after the first so many, up to so many.
-grads_from = grads_to = 0
 _entry = None  # of the optimizer that stepped last
 _entries = {}  # id of an optimizer -> Entry
 _room = 64
@@ -43,8 +43,9 @@ class Entry:
 
 
 def after_fork():
-    global delivered, ran, taken, grads_from, grads_to
-    delivered = ran = taken = grads_from = grads_to = 0
+    now.delivered = now.ran = now.taken = now.grads_from = now.grads_to = 0
+    now.put = now.record = now.sink = None  # the parent's
+    now.calls = now.own_ns = now.due = 0
 
 
 def is_grad_enabled():
@@ -66,7 +67,7 @@ def entry_of(optimizer):
             del _entries[key]
         _room = 64 + 2 * len(_entries)
     made += 1
-    entry = _entries[id(optimizer)] = Entry(optimizer, delivered)
+    entry = _entries[id(optimizer)] = Entry(optimizer, now.delivered)
     _fresh.append(entry)
     if len(_fresh) > 64:
         settle()
@@ -128,10 +129,10 @@ def entries():
 
 def stepped(optimizer):
     """After a step: torch's global post hook (torch >= 2.0), or called by our wrapper of step()."""
-    global taken, _entry
+    global _entry
     if compiling():
         return
-    taken += 1
+    now.taken += 1
     entry = _entry
     if entry is None or entry.reference() is not optimizer:
         entry = _entry = entry_of(optimizer)
@@ -144,15 +145,14 @@ def stepped(optimizer):
 
 def _use(entry):
     """A step on parameters that are older than the last batch uses all gradients since they were last thrown away."""
-    global last, grads_from, grads_to
-    if not entry.trains or entry.since >= delivered:
-        if not last:
-            last = entry.number
+    if not entry.trains or entry.since >= now.delivered:
+        if not now.last:
+            now.last = entry.number
         return
-    last = entry.number
-    if ran > entry.zeroed:
-        grads_from = min(grads_from, entry.zeroed) if grads_to else entry.zeroed
-        grads_to = ran
+    now.last = entry.number
+    if now.ran > entry.zeroed:
+        now.grads_from = min(now.grads_from, entry.zeroed) if now.grads_to else entry.zeroed
+        now.grads_to = now.ran
 
 
 def _tell(entry, optimizer):
@@ -197,7 +197,7 @@ def _zeroing(args, kwargs):
         entry = _entry
         if entry is None or entry.reference() is not args[0]:
             entry = entry_of(args[0])
-        entry.zeroed = ran
+        entry.zeroed = now.ran
 
 
 def _wrap_step(cls):

@@ -16,27 +16,21 @@ MAX_ROOTS = 8  # modules on which eval() was called that are looked at before ea
 MAX_MODULES = 20_000  # looked at for a parameter of an optimizer
 MAX_ARMED = 256  # batches of one row whose batch norms are looked at
 
-off = False  # grad mode was switched off since the last next()
-evaluated = False  # eval() was called since then, on a module that is trained
-alone = False  # since then a batch norm in training mode was given one row
-restarts = 0  # number of this training's weights: another one after each load_state_dict
-steps_then = 0  # steps until the last of them
-watched = False  # all of torch's functions were found
+now = steps.now
 _real = False  # backward() was called: until then autograd.grad() counts
 _roots = []  # weak references to modules on which eval() was called last
 _trained = {}  # id of a module -> (weak reference to it, whether it holds a parameter of an optimizer, optimizers known then)
 _serial = 0  # of restarts
 _swap = None  # (steps, restarts, fingerprint) before the first of several load_state_dict without a step between
 _loaded = False  # since the last look at _swap
-_armed = 0  # next() calls that a look at batch norms lasts yet
-_armed_by = None  # notes of the loader whose batch of one row it is
+_armed_by = None  # while now.armed, next() calls that a look at batch norms lasts yet: notes of the loader whose batch of one row it is
 _looks = 0
 
 
 def after_fork():
-    global off, evaluated, alone, restarts, steps_then, _real, _serial, _swap, _loaded, _looks
-    restarts = steps_then = _serial = _looks = 0
-    off = evaluated = alone = _real = _loaded = False
+    global _real, _serial, _swap, _loaded, _looks
+    now.restarts = now.then = now.bits = now.look = _serial = _looks = 0
+    _real = _loaded = False
     _swap = None
     del _roots[:]
     _trained.clear()
@@ -45,33 +39,34 @@ def after_fork():
 
 def flags():
     """Of the time since the last next(), as it is called again: bits that are added to its status."""
-    bits = layouts.STATUS_GRAD_OFF if off else 0
-    if evaluated or (_roots and in_eval()):
+    bits = now.bits
+    if _roots and not bits & layouts.STATUS_EVALUATING and in_eval():
         bits |= layouts.STATUS_EVALUATING
-    if alone:
-        bits |= layouts.STATUS_ALONE
     if _loaded:
         settle()
-    if watched and (steps.ran or not steps.taken):  # else gradients come from elsewhere
+    now.look = int(bool(_roots))
+    if now.watched and (now.ran or not now.taken):  # else gradients come from elsewhere
         bits |= layouts.STATUS_WATCHED
     return bits
 
 
 def end():
     """next() returns: what follows is what is done with what it gave."""
-    global off, evaluated, alone
-    off = evaluated = alone = False
-    steps.grads_from = steps.grads_to = 0
+    now.bits = now.grads_from = now.grads_to = 0
 
 
 def begin(rows, notes):
     """A batch was handed over by the loader of these notes."""
-    global steps_then, _armed, _armed_by
-    steps.delivered += 1
-    steps_then = steps.taken
-    if _armed:
-        _armed -= 1
-        if not _armed or notes is not _armed_by:  # the next batch of the same loader: the loop may look one ahead
+    now.delivered += 1
+    now.then = now.taken
+    begun(rows, notes)
+
+
+def begun(rows, notes):
+    global _armed_by
+    if now.armed:
+        now.armed -= 1
+        if not now.armed or notes is not _armed_by:  # the next batch of the same loader: the loop may look one ahead
             disarm()
     if rows == 1 and not notes["single"] and steps.is_grad_enabled():
         arm()
@@ -111,7 +106,6 @@ def watch(module):
     """torch.optim.optimizer was imported."""
     if not steps.watch(module):
         return
-    global watched
     torch = sys.modules["torch"]
     optimizer, modes, autograd, module = module.Optimizer, torch.autograd.grad_mode, torch.autograd, torch.nn.modules.module
     wrapping.wrap(autograd, "_tensor_or_tensors_to_tuple", before=_counting, traced=True)
@@ -122,7 +116,7 @@ def watch(module):
     wrapping.wrap(module.Module, "zero_grad", before=_zeroing, traced=True)
     wrapping.wrap(module.Module, "_load_from_state_dict", _loading, _loaded_into, traced=True)
     wrapping.wrap(optimizer, "__setstate__", after=_loaded_into_optimizer, traced=True)
-    watched = "_tensor_or_tensors_to_tuple" in autograd.backward.__code__.co_names
+    now.watched = int("_tensor_or_tensors_to_tuple" in autograd.backward.__code__.co_names)
 
 
 def _counting(args, kwargs):
@@ -130,7 +124,7 @@ def _counting(args, kwargs):
     global _real
     caller = wrapping.caller().f_code.co_name
     if (caller == "backward" or not _real and caller == "grad") and not steps.compiling():
-        steps.ran += 1
+        now.ran += 1
         _real = _real or caller == "backward"
 
 
@@ -142,17 +136,15 @@ def _note_mode(cls):
         return
 
     def __new__(cls, *args, **kwargs):
-        global off
         if (args[0] if args else kwargs.get("mode", True)) is False:
-            off = True
+            now.bits |= layouts.STATUS_GRAD_OFF
         return object.__new__(cls)
     cls.__new__ = wrapping.dress(__new__, init)
 
 
 def _entering(args, kwargs):
-    global off
     if objects.attributes(args[0]).get("mode", True):
-        off = True
+        now.bits |= layouts.STATUS_GRAD_OFF
 
 
 def _evaluating(args, kwargs):
@@ -161,11 +153,11 @@ def _evaluating(args, kwargs):
 
 
 def _note_root(module):
-    global evaluated
     if not any(r() is module for r in _roots):
         _roots[:] = [r for r in _roots if r() is not None][-MAX_ROOTS + 1:] + [weakref.ref(module)]
-    if not evaluated and holds(module):
-        evaluated = True
+        now.look = 1
+    if not now.bits & layouts.STATUS_EVALUATING and holds(module):
+        now.bits |= layouts.STATUS_EVALUATING
 
 
 def _zeroing(args, kwargs):
@@ -176,7 +168,7 @@ def _zeroing(args, kwargs):
 
 def zeroed():
     for entry in steps.entries():
-        entry.zeroed = steps.ran
+        entry.zeroed = now.ran
 
 
 def _loading(args, kwargs):
@@ -185,12 +177,12 @@ def _loading(args, kwargs):
     prefix = args[2] if len(args) > 2 else (kwargs or {}).get("prefix", "")
     if type(prefix) is not str or prefix or not holds(args[0]):
         return None
-    return (fingerprint() if _swap is None or _swap[0] != steps.taken else None,)
+    return (fingerprint() if _swap is None or _swap[0] != now.taken else None,)
 
 
 def _loaded_into(before, result, args, kwargs):
     if before is not None:
-        restarted(before[0] if _swap is None or _swap[0] != steps.taken else _swap[2])
+        restarted(before[0] if _swap is None or _swap[0] != now.taken else _swap[2])
 
 
 def _loaded_into_optimizer(_, result, args, kwargs):
@@ -220,38 +212,39 @@ def fingerprint():
 
 def restarted(before=None):
     """Other weights were loaded, or another state of an optimizer."""
-    global restarts, _serial, _swap, _loaded
-    if _swap is None or _swap[0] != steps.taken or before is None:
-        _swap = (steps.taken, restarts, before)
+    global _serial, _swap, _loaded
+    if _swap is None or _swap[0] != now.taken or before is None:
+        _swap = (now.taken, now.restarts, before)
     _serial += 1
-    restarts = _serial
+    now.restarts = _serial
     _loaded = True
+    now.look = 1
 
 
 def settle():
     """Weights that were put in for an evaluation and are taken out again, with no step between, are no restart: all is as it
     was before the first of the two."""
-    global restarts, _loaded
+    global _loaded
     _loaded = False
-    if _swap[0] == steps.taken and _swap[2] is not None and fingerprint() == _swap[2]:
-        restarts = _swap[1]
+    if _swap[0] == now.taken and _swap[2] is not None and fingerprint() == _swap[2]:
+        now.restarts = _swap[1]
 
 
 def arm():
     """Looks at the batch norms that get a batch of one row."""
-    global _armed, _looks
+    global _looks
     functional = sys.modules.get("torch.nn.functional")
     original = None if functional is None else functional.__dict__.get("_verify_batch_size")
-    if _armed or original is None or _looks >= MAX_ARMED:
+    if now.armed or original is None or _looks >= MAX_ARMED:
         return
     _looks += 1
-    _armed = 2
+    now.armed = 2
     functional._verify_batch_size = _looking(original)
 
 
 def disarm():
-    global _armed, _armed_by
-    _armed, _armed_by = 0, None
+    global _armed_by
+    now.armed, _armed_by = 0, None
     functional = sys.modules.get("torch.nn.functional")
     if functional is not None:
         ours = functional.__dict__.get("_verify_batch_size")
@@ -272,9 +265,8 @@ def _looking(original):
 
 
 def look(size):
-    global alone
     if wrapping.caller().f_code.co_name == "batch_norm" and type(size[0]) is int and size[0] == 1 and not steps.compiling():
-        alone = True
+        now.bits |= layouts.STATUS_ALONE
         disarm()
 
 
