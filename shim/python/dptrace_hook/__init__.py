@@ -97,12 +97,12 @@ def _keep_compiled():
 def perform(action, module):
     """Runs one of our functions on a freshly imported module; fails open."""
     try:
-        if sys.dont_write_bytecode and sys.implementation.cache_tag and not _kept:
-            _keep_compiled()
         from .record import guard
     except ImportError:  # our folder has been removed under a living process
         return
     try:
+        if sys.dont_write_bytecode and sys.implementation.cache_tag and not _kept:
+            _keep_compiled()
         home, _, function = action.rpartition(".")
         getattr(__import__(__name__ + "." + home, fromlist=[home]), function)(module)
     except Exception as e:

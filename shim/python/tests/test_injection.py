@@ -61,9 +61,9 @@ class Injection(HookTest):
         self.write("own.py", "")
         program = """
             import own, sys, torch.utils.data
-            from dptrace_hook.record import guard
-            loaders = [type(m.__loader__).__name__ for m in (own, guard)]
-            print(guard.theirs.__code__.co_filename == guard.__file__, sys.dont_write_bytecode, *loaders)
+            from dptrace_hook.watch import steps
+            loaders = [type(m.__loader__).__name__ for m in (own, steps)]
+            print(steps.settle.__code__.co_filename == steps.__file__, sys.dont_write_bytecode, *loaders)
         """
         expected = "True True SourceFileLoader Loader\n"
         self.assertEqual(self.python(program), (0, expected, ""))

@@ -69,7 +69,7 @@ class Payloads(unittest.TestCase):
 
     def test_fetch_of_the_main_process(self):
         one = Some(fetch=3, slots=mock.Mock(), asked=[], t_fetch=1000, t_collate=1007, t_collated=1015, digest_ns=0, digests=None,
-                   serving=None, loader=6, number=1, samples=5, calls=0, own_ns=0)
+                   serving=None, loader=6, number=1, samples=5, calls=0, own_ns=0, entered_ns=0)
         with mock.patch.object(open_files, "main"):
             fetches.leave(one, None, (Some(),), None)
         self.check("fetch", 1000, loader=6, pass_=1, worker=-1, batch=3, fetch=3, wait_ns=0, fetch_ns=7, collate_ns=8, put_ns=0, samples=5)

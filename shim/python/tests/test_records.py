@@ -76,7 +76,7 @@ class Records(HookTest):
                 readers = [r for r in self.rings() if r.of("fetch")]
                 self.assertEqual(len(readers), 1 if how == "none" else 4)
                 cost.append(min(r.hook_ns for r in readers))
-            self.assertGreater(cost[1] - cost[0], 8 * 4000000 - 1000000, (how, cost))  # one measured fetch stands for eight
+            self.assertGreater(cost[1] - cost[0], 4000000 - 1000000, (how, cost))  # of the first fetch, which no other is like
             shutil.rmtree(os.path.join(self.hook, "dptrace_hook"))
             shutil.copytree(os.path.join(PYTHON, "dptrace_hook"), os.path.join(self.hook, "dptrace_hook"))
             self.change("ring", CLOCK)
