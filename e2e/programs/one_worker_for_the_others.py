@@ -16,7 +16,7 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 WAY = sys.argv[1] if len(sys.argv) > 1 else ""
-FRAMES = 96
+FRAMES, OTHERS = 96, 2
 
 
 def unpack(i):
@@ -29,7 +29,7 @@ class Archive(IterableDataset):
         self.frames = torch.zeros(FRAMES, 6).share_memory_()
         self.there = torch.zeros(FRAMES, dtype=torch.uint8).share_memory_()
         if WAY == "queue":
-            self.queue = multiprocessing.Queue()
+            self.queues = [multiprocessing.Queue() for _ in range(OTHERS)]  # one for each: which frames it gets is no race
 
     def file(self, i):
         return os.path.join(self.folder, "%03d.npy" % i)
@@ -43,7 +43,7 @@ class Archive(IterableDataset):
                 np.save(self.file(i) + ".part.npy", unpack(i))
                 os.rename(self.file(i) + ".part.npy", self.file(i))
             else:
-                self.queue.put(unpack(i))
+                self.queues[i % OTHERS].put(unpack(i))
 
     def frame(self, i):
         if WAY == "memory":
@@ -54,14 +54,14 @@ class Archive(IterableDataset):
             while not os.path.exists(self.file(i)):
                 time.sleep(0.001)
             return torch.from_numpy(np.load(self.file(i)))
-        return torch.from_numpy(self.queue.get())
+        return torch.from_numpy(self.queues[i % OTHERS].get())
 
     def __iter__(self):
         info = get_worker_info()
         if info.id == 0:
             self.produce()
             return
-        for i in range(info.id - 1, FRAMES, info.num_workers - 1):
+        for i in range(info.id - 1, FRAMES, OTHERS):
             yield self.frame(i)
 
 
@@ -70,7 +70,7 @@ def main():
     model = torch.nn.Linear(6, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     with tempfile.TemporaryDirectory() as folder:
-        for x in DataLoader(Archive(folder), batch_size=8, num_workers=3):
+        for x in DataLoader(Archive(folder), batch_size=8, num_workers=1 + OTHERS):
             optimizer.zero_grad()
             loss = model(x).pow(2).mean()
             loss.backward()
