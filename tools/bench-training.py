@@ -26,11 +26,11 @@ class Images(Dataset):
 def main():
     torch.manual_seed(1)
     torch.set_num_threads(1)
-    net = nn.Sequential(nn.Conv2d(3, 16, 3, 2), nn.ReLU(), nn.Conv2d(16, 32, 3, 2), nn.ReLU(), nn.Flatten(), nn.Linear(32 * 49, 10))
+    net = nn.Sequential(nn.Conv2d(3, 32, 3, 2), nn.ReLU(), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.Flatten(), nn.Linear(64 * 169, 10))
     optimizer, score = torch.optim.SGD(net.parameters(), lr=0.05), nn.CrossEntropyLoss()
-    train = DataLoader(Images(2000, 1), batch_size=32, shuffle=True, num_workers=2)
+    train = DataLoader(Images(3000, 1), batch_size=32, shuffle=True, num_workers=2)
     held_out = DataLoader(Images(500, 2), batch_size=32, num_workers=2)
-    for epoch in range(6):
+    for epoch in range(4):
         net.train()
         for x, y in train:
             optimizer.zero_grad()

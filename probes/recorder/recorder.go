@@ -88,10 +88,7 @@ func Run(o Options) (how Ending, err error) {
 	if err != nil {
 		return how, err
 	}
-	// The cores are the training's. And where a second P is idle, Go's sysmon wakes up
-	// some sixty times for each of our sleeps until it has taken back the first
-	// (retake in runtime/proc.go, Go 1.26).
-	cores := runtime.GOMAXPROCS(1)
+	cores := runtime.GOMAXPROCS(beside)
 	collect := debug.SetGCPercent(-1) // until the target runs: what starting leaves behind is one collection's work
 
 	out, err := create(o)
@@ -142,6 +139,12 @@ func Run(o Options) (how Ending, err error) {
 	r.tell()
 	return how, nil
 }
+
+// beside is how many Ps we have while the target runs: the cores are the
+// training's. And where a second P is idle, Go's sysmon wakes up some sixty times
+// for each of our sleeps until it has taken back the first (retake in
+// runtime/proc.go, Go 1.26).
+const beside = 1
 
 // sparing is a GOGC for who allocates little and shall hold little: memory beside
 // a training is dearer than a collection now and then.
