@@ -110,14 +110,7 @@ func Run(o Options) (how Ending, err error) {
 	r := &recording{Options: o, out: out, session: s, target: t}
 	err = r.begin()
 	if err == nil {
-		err = t.release(program)
-		debug.SetGCPercent(sparing)
-		if r.tier == probe.Kernel {
-			go debug.FreeOSMemory() // the kernel's BTF
-		}
-		if err != nil {
-			r.loop.Ended()
-		}
+		err = r.release(program)
 	} else {
 		t.abandon()
 	}
@@ -138,6 +131,19 @@ func Run(o Options) (how Ending, err error) {
 	signals.restore() // from here on Ctrl-C ends us as any other program
 	r.tell()
 	return how, nil
+}
+
+// release lets the target execute its program, and gives back what starting took.
+func (r *recording) release(program string) error {
+	err := r.target.release(program)
+	debug.SetGCPercent(sparing)
+	if r.tier == probe.Kernel {
+		go debug.FreeOSMemory() // the kernel's BTF
+	}
+	if err != nil {
+		r.loop.Ended()
+	}
+	return err
 }
 
 // beside is how many Ps we have while the target runs: the cores are the
