@@ -12,6 +12,7 @@ import (
 	"github.com/dptrace/dptrace/analyze"
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/timeline"
+	"github.com/dptrace/dptrace/traces"
 )
 
 // Doc is the exporter in one line.
@@ -44,7 +45,10 @@ var Sources = []collect.Any{timeline.Source}
 // time: however long the run was, memory is bounded.
 func Write(w io.Writer, r *analyze.Result) error {
 	buffered := bufio.NewWriterSize(w, 1<<16)
-	e := &exporter{packets: newPackets(buffered), Result: r, clock: newClock(r), loaders: map[loaderOf]string{}}
+	e := &exporter{packets: newPackets(buffered), Result: r, clock: newClock(r), parts: map[*traces.Part]int{}, loaders: titles(r.Timeline)}
+	for i, p := range r.Run.Parts {
+		e.parts[p] = i
+	}
 	e.clock.snapshot(e.packets)
 	e.processes = e.tracks()
 	e.queues()
@@ -71,7 +75,8 @@ type exporter struct {
 	packets   *packets
 	clock     clock
 	processes map[key]*process
-	loaders   map[loaderOf]string
+	parts     map[*traces.Part]int // their places in the run
+	loaders   map[loaderOf]string  // what they are called
 	lastTrack uint64
 	batches   int // deliveries and fetches that were written
 }

@@ -23,23 +23,20 @@ func play(t *testing.T, rows ...any) *traces.Run {
 	run := detecttest.NewRun(t)
 	main := run.Process(-1, 0)
 	run.Meta("started_ns", "1795000000000000000")
-	add := func(proc uint32, at int64, row any) {
-		run.W.Append(headed(row, traces.Head{TsNS: at * ms, Proc: proc}))
-	}
-	add(2, 10, traces.Process{Pid: 1002, Ppid: 1001, Kind: "worker", Hook: "on", Rank: -1, LocalRank: -1})
-	add(main.Proc, 10, traces.Loader{Loader: 1, Length: 8, BatchSize: 4, NumWorkers: 1, InOrder: true, File: "/home/me/train.py", Line: 7, StartMethod: "fork"})
-	add(main.Proc, 10, traces.Pass{Loader: 1, Phase: "begin"})
-	add(main.Proc, 10, traces.Worker{Loader: 1, Pid: 1002, Phase: "begin"})
-	add(2, 11, traces.Worker{Pid: 1002, Phase: "ready"})
+	run.Add(2, traces.Process{Head: at(10), Pid: 1002, Ppid: 1001, Kind: "worker", Hook: "on", Rank: -1, LocalRank: -1})
+	run.Add(main.Proc, traces.Loader{Head: at(10), Loader: 1, Length: 8, BatchSize: 4, NumWorkers: 1, InOrder: true, File: "/home/me/train.py", Line: 7, StartMethod: "fork"})
+	run.Add(main.Proc, traces.Pass{Head: at(10), Loader: 1, Phase: "begin"})
+	run.Add(main.Proc, traces.Worker{Head: at(10), Loader: 1, Pid: 1002, Phase: "begin"})
+	run.Add(2, traces.Worker{Head: at(11), Pid: 1002, Phase: "ready"})
 	for i := range uint32(2) {
-		at := int64(20 + 10*i)
-		add(main.Proc, 12+int64(i), traces.BatchPut{Loader: 1, Batch: i, DurNS: ms / 2, Indices: []int64{1, 2, 3, 4}})
-		add(2, at, traces.BatchFetch{Batch: i, Fetch: i, WaitNS: 2 * ms, FetchNS: 5 * ms, CollateNS: ms, PutNS: ms, Samples: 4})
-		add(main.Proc, at+8, traces.BatchNext{Loader: 1, Batch: i, Worker: -2, Status: "ok", CallNS: (at + 3) * ms, Steps: uint64(i), Grad: true, Optimizer: 1})
+		begin := int64(20 + 10*i)
+		run.Add(main.Proc, traces.BatchPut{Head: at(12 + int64(i)), Loader: 1, Batch: i, DurNS: ms / 2, Indices: []int64{1, 2, 3, 4}})
+		run.Add(2, traces.BatchFetch{Head: at(begin), Batch: i, Fetch: i, WaitNS: 2 * ms, FetchNS: 5 * ms, CollateNS: ms, PutNS: ms, Samples: 4})
+		run.Add(main.Proc, traces.BatchNext{Head: at(begin + 8), Loader: 1, Batch: i, Worker: -2, Status: "ok", CallNS: (begin + 3) * ms, Steps: uint64(i), Grad: true, Optimizer: 1})
 	}
-	add(main.Proc, 50, traces.BatchNext{Loader: 1, Batch: 2, Worker: -2, Status: "stop", CallNS: 49 * ms, Steps: 2, Grad: true, Optimizer: 1})
-	add(2, 30, traces.Memory{Rss: 100 << 20, PrivateDirty: 7 << 20, PrivateClean: 1 << 20, Source: "smaps_rollup"})
-	add(2, 51, traces.Exit{ExitCode: -1, Signal: 9, Source: "kernel"})
+	run.Add(main.Proc, traces.BatchNext{Head: at(50), Loader: 1, Batch: 2, Worker: -2, Status: "stop", CallNS: 49 * ms, Steps: 2, Grad: true, Optimizer: 1})
+	run.Add(2, traces.Memory{Head: at(30), Rss: 100 << 20, PrivateDirty: 7 << 20, PrivateClean: 1 << 20, Source: "smaps_rollup"})
+	run.Add(2, traces.Exit{Head: at(51), ExitCode: -1, Signal: 9, Source: "kernel"})
 	for _, r := range rows {
 		run.W.Append(r)
 	}
@@ -47,38 +44,8 @@ func play(t *testing.T, rows ...any) *traces.Run {
 	return run.Open(t)
 }
 
-func headed(row any, h traces.Head) any {
-	switch r := row.(type) {
-	case traces.Process:
-		r.Head = h
-		return r
-	case traces.Loader:
-		r.Head = h
-		return r
-	case traces.Pass:
-		r.Head = h
-		return r
-	case traces.Worker:
-		r.Head = h
-		return r
-	case traces.BatchPut:
-		r.Head = h
-		return r
-	case traces.BatchFetch:
-		r.Head = h
-		return r
-	case traces.BatchNext:
-		r.Head = h
-		return r
-	case traces.Memory:
-		r.Head = h
-		return r
-	case traces.Exit:
-		r.Head = h
-		return r
-	}
-	panic("no such row")
-}
+// at is a time in ms.
+func at(t int64) traces.Head { return traces.Head{TsNS: t * ms} }
 
 // drawn is what the UI would show: slices as track/name, in ms.
 type drawn struct {
@@ -89,7 +56,8 @@ type drawn struct {
 }
 
 func TestTimeline(t *testing.T) {
-	d := draw(t, export(t, play(t)))
+	out, _ := export(t, play(t))
+	d := draw(t, out)
 	loader := "loader #1 at /home/me/train.py:7"
 	for name, want := range map[string][][2]float64{
 		"training loop/wait for " + loader: {{23, 28}, {33, 38}, {49, 50}},
@@ -149,15 +117,8 @@ func TestRecorded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := analyze.Run(run, analyze.Rules, perfetto.Sources...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	if err := perfetto.Write(&out, r); err != nil {
-		t.Fatal(err)
-	}
-	d := draw(t, out.Bytes())
+	out, r := export(t, run)
+	d := draw(t, out)
 	at := d.instants["findings/rng-duplicate-workers"]
 	if begin, end := float64(r.Timeline.Begin)/ms, float64(r.Timeline.End)/ms; at <= begin || at > end {
 		t.Errorf("found at %f ms of %f to %f", at, begin, end)
@@ -174,14 +135,15 @@ func TestRecorded(t *testing.T) {
 // Times that no program has must not end the export, nor draw slices that overlap.
 func TestHostileTimes(t *testing.T) {
 	h := func(at int64) traces.Head { return traces.Head{TsNS: at, Proc: 2} }
-	draw(t, export(t, play(t,
+	out, _ := export(t, play(t,
 		traces.BatchFetch{Head: h(math.MinInt64), WaitNS: math.MaxInt64, FetchNS: math.MaxInt64, PutNS: math.MaxInt64},
 		traces.BatchFetch{Head: h(25 * ms), WaitNS: 25 * ms, FetchNS: -5, CollateNS: math.MinInt64},
 		traces.BatchFetch{Head: h(math.MaxInt64), FetchNS: math.MaxInt64},
 		traces.BatchPut{Head: traces.Head{TsNS: 5, Proc: 1}, Loader: 1, DurNS: math.MaxInt64},
 		traces.BatchNext{Head: traces.Head{TsNS: 1, Proc: 1}, Loader: 9, Status: "ok", CallNS: math.MaxInt64},
 		traces.BatchNext{Head: traces.Head{TsNS: -1, Proc: 77}, Loader: 9, Status: "ok"},
-	)))
+	))
+	draw(t, out)
 }
 
 func TestNothing(t *testing.T) {
@@ -197,7 +159,7 @@ func TestNothing(t *testing.T) {
 	}
 }
 
-func export(t *testing.T, run *traces.Run) []byte {
+func export(t *testing.T, run *traces.Run) ([]byte, *analyze.Result) {
 	t.Helper()
 	r, err := analyze.Run(run, analyze.Rules, perfetto.Sources...)
 	if err != nil {
@@ -207,7 +169,7 @@ func export(t *testing.T, run *traces.Run) []byte {
 	if err := perfetto.Write(&out, r); err != nil {
 		t.Fatal(err)
 	}
-	return out.Bytes()
+	return out.Bytes(), r
 }
 
 // draw reads a trace as the UI does, by the numbers of perfetto_trace.proto that it

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sort"
 
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
@@ -121,20 +122,15 @@ func (e *exporter) times() (map[finding.Ref]int64, error) {
 		if rows.Len() == 0 {
 			return nil
 		}
-		first, last := head(rows, 0).Seq, head(rows, rows.Len()-1).Seq
 		list := wanted[b.Table]
-		from, _ := slices.BinarySearchFunc(list, first, func(r finding.Ref, seq uint64) int { return cmp.Compare(r.Seq, seq) })
+		from := sort.Search(len(list), func(i int) bool { return list[i].Seq >= head(rows, 0).Seq })
 		for _, r := range list[from:] {
-			if r.Seq > last {
+			i := sort.Search(rows.Len(), func(i int) bool { return head(rows, i).Seq >= r.Seq })
+			if i == rows.Len() {
 				break
 			}
-			if r.Part != "" && r.Part != b.Part.Name {
-				continue
-			}
-			for i := range rows.Len() {
-				if h := head(rows, i); h.Seq == r.Seq {
-					found[r] = e.clock.of(b.Part, h.TsNS)
-				}
+			if h := head(rows, i); h.Seq == r.Seq && (r.Part == "" || r.Part == b.Part.Name) {
+				found[r] = e.clock.of(b.Part, h.TsNS)
 			}
 		}
 		return nil

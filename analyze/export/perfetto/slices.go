@@ -10,21 +10,12 @@ import (
 
 // flow is the way of one batch, as a number of its own.
 func (e *exporter) flow(part *traces.Part, proc, loader, pass, batch uint32) uint64 {
-	h := e.partNumber(part)
+	h := uint64(e.parts[part])
 	for _, n := range []uint32{proc, loader, pass, batch} {
 		h = (h ^ uint64(n)) * 0x9e3779b97f4a7c15
 		h ^= h >> 32
 	}
 	return h | 1 // 0 is none
-}
-
-func (e *exporter) partNumber(part *traces.Part) uint64 {
-	for i, p := range e.Run.Parts {
-		if p == part {
-			return uint64(i + 1)
-		}
-	}
-	return 0
 }
 
 // slice draws one, from where the track's last one has ended at the earliest.
@@ -44,14 +35,10 @@ func (e *exporter) slice(track uint64, end *int64, s event, until int64) {
 func (e *exporter) queues() {
 	nextPut, stop := iter.Pull2(traces.Rows[traces.BatchPut](e.Run))
 	defer stop()
-	order := map[*traces.Part]int{}
-	for i, p := range e.Run.Parts {
-		order[p] = i
-	}
 	flying := map[loaderOf]*flight{}
 	part, put, more := nextPut()
 	for p, next := range traces.Rows[traces.BatchNext](e.Run) {
-		for more && (order[part] < order[p] || part == p && put.TsNS <= next.TsNS) {
+		for more && (e.parts[part] < e.parts[p] || part == p && put.TsNS <= next.TsNS) {
 			e.put(part, &put, flying)
 			part, put, more = nextPut()
 		}
@@ -155,23 +142,10 @@ func (e *exporter) fly(part *traces.Part, proc, loader, pass uint32, by, at int6
 
 // loader is the name of a DataLoader object.
 func (e *exporter) loader(part *traces.Part, proc, object uint32) string {
-	k := loaderOf{key{part, proc}, object}
-	if name, known := e.loaders[k]; known {
+	if name := e.loaders[loaderOf{key{part, proc}, object}]; name != "" {
 		return name
 	}
-	name := fmt.Sprintf("loader object %d", object)
-	for _, l := range e.Timeline.Loaders {
-		if l.Process.Part != part || l.Process.Proc != proc {
-			continue
-		}
-		for i := range l.Objects {
-			if l.Objects[i].Loader == object {
-				name = title(l)
-			}
-		}
-	}
-	e.loaders[k] = name
-	return name
+	return fmt.Sprintf("loader object %d", object)
 }
 
 // fetches draws what workers did, and the main process where there are none.

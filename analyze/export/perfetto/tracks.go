@@ -33,12 +33,12 @@ const mostPids = 1 << 22
 // given numbers that no process has.
 func (e *exporter) tracks() map[key]*process {
 	all, taken := map[key]*process{}, map[int32]bool{}
-	titles := serving(e.Timeline)
+	workers := serving(e.Timeline)
 	for i, p := range e.Timeline.Processes {
 		if p.Proc == 0 {
 			continue
 		}
-		title := titles[p]
+		title := workers[p]
 		if title == "" {
 			title = role(p)
 		}
@@ -79,15 +79,26 @@ func (e *exporter) of(part *traces.Part, proc uint32) *process { return e.proces
 
 // serving is what the workers of the run are called.
 func serving(t *timeline.Timeline) map[*timeline.Process]string {
-	titles := map[*timeline.Process]string{}
+	workers := map[*timeline.Process]string{}
 	for _, l := range t.Loaders {
 		for _, w := range l.WorkerProcesses {
 			if w.Process != nil && w.Number >= 0 {
-				titles[w.Process] = fmt.Sprintf("worker %d of %s%s", w.Number, title(l), rank(l.Process))
+				workers[w.Process] = fmt.Sprintf("worker %d of %s%s", w.Number, title(l), rank(l.Process))
 			}
 		}
 	}
-	return titles
+	return workers
+}
+
+// titles is what the DataLoader objects of the run are called.
+func titles(t *timeline.Timeline) map[loaderOf]string {
+	all := map[loaderOf]string{}
+	for _, l := range t.Loaders {
+		for i := range l.Objects {
+			all[loaderOf{key{l.Process.Part, l.Process.Proc}, l.Objects[i].Loader}] = title(l)
+		}
+	}
+	return all
 }
 
 // title is a loader in a few words.
