@@ -92,7 +92,7 @@ func (w *watcher) measure(now time.Time) {
 	for _, p := range due {
 		cost, limit := p.cost, allowance
 		if p.cost == 0 {
-			cost, limit = estimate(p), 2*allowance
+			cost, limit = estimate(p), allowance+measureCredit
 		}
 		if w.measured+cost <= limit {
 			w.roll(p, now)
