@@ -69,6 +69,9 @@ def main():
     if rank == 1:
         held_out = DataLoader(Subset(tests, range(1, 31, 5)), batch_size=3)
     for epoch in range(2):
+        # Up to Python 3.11 a child hangs in its own fork if a thread of its parent, here gloo's, makes or deletes its state in that
+        # moment (gh-112275): the workers of the second epoch, recorded or not, in 1 run of 200.
+        time.sleep(0.2)
         if sampler is not None:
             sampler.set_epoch(epoch)
         batches = agreed(loader) if way == "agreed" else loader
