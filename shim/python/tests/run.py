@@ -3,6 +3,7 @@
 usage: PYTHON run.py [-v] [--often] [--jobs N] [NAME...]    NAME: a part of a test's name; needs torch and numpy, no other package
 
 --often leaves out what is in RARE. N interpreters run the tests side by side (default: one per CPU, at most 4).
+DPTRACE_TESTS_AGAIN=N: up to N tests that failed are run once more, alone; what fails then has failed (see tools/go-test).
 The last line is "N passed, N failed"; what was skipped is said before it.
 """
 import argparse
@@ -16,6 +17,9 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
+
+AGAIN = int(os.environ.get("DPTRACE_TESTS_AGAIN") or 0)
+CRASHED = "an-interpreter"  # in the place of a test's name: one that ran tests did not come to its end
 
 # Tests that start dozens of interpreters: `make test` leaves them to `make test-all`.
 RARE = {
@@ -44,15 +48,20 @@ def chosen(names, often=False):
 
 
 def run(tests, verbose):
-    """(passed, failed)"""
+    """(passed, names of those that failed)"""
     def each(result):
         for test in tests:  # one by one: which are ours is not known before
             unittest.TestSuite([test])(result)
     result = unittest.TextTestRunner(verbosity=2 if verbose else 1).run(each)
     for test, reason in result.skipped:
         print("skipped %s: %s" % (test.id(), reason))
-    failed = len({t.id().partition(" ")[0] for t, _ in result.failures + result.errors})
-    return result.testsRun - len(result.skipped) - failed, failed
+    failed = sorted({t.id().partition(" ")[0] for t, _ in result.failures + result.errors})
+    return result.testsRun - len(result.skipped) - len(failed), failed
+
+
+def said(passed, failed):
+    """The last lines of a run."""
+    return "".join("failed %s\n" % name for name in failed) + "%d passed, %d failed" % (passed, len(failed))
 
 
 def side_by_side(jobs, tests, options):
@@ -63,14 +72,26 @@ def side_by_side(jobs, tests, options):
     again = [sys.executable, os.path.abspath(__file__)] + ["-v"] * options.verbose + ["--often"] * options.often + options.names
     parts = [subprocess.Popen(again + ["--from", str(to_do)], pass_fds=[to_do], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
              for _ in range(jobs)]
-    passed = failed = 0
+    passed, failed = 0, []
     for part in parts:
         text = part.communicate()[0].decode("utf-8", "replace")
-        counts = re.search(r"(\d+) passed, (\d+) failed\s*\Z", text)
-        print(text[:counts.start()] if counts else text, end="")
-        passed += int(counts.group(1)) if counts else 0
-        failed += int(counts.group(2)) if counts else 1  # it has crashed
+        end = re.search(r"((?:failed \S+\n)*)(\d+) passed, (\d+) failed\s*\Z", text)
+        print(text[:end.start()] if end else text, end="")
+        passed += int(end.group(2)) if end else 0
+        failed += re.findall(r"failed (\S+)", end.group(1)) if end else [CRASHED]
     return passed, failed
+
+
+def once_more(tests, failed, verbose):
+    """Those of the failed tests that fail a second time, alone."""
+    twice = []
+    for name in failed:
+        print("\nonce more, alone: %s" % name, flush=True)
+        if run([t for t in tests if t.id() == name], verbose)[0] != 1:
+            twice.append(name)
+        else:
+            print("RED ONCE, green alone: %s" % name)
+    return twice
 
 
 def taken(tests, to_do):
@@ -100,7 +121,10 @@ def main():
         passed, failed = run(tests, options.verbose)
     else:
         passed, failed = side_by_side(options.jobs, tests, options)
-    print("%d passed, %d failed" % (passed, failed))
+    if options.to_do is None and 0 < len(failed) <= AGAIN and CRASHED not in failed:
+        twice = once_more(tests, failed, options.verbose)
+        passed, failed = passed + len(failed) - len(twice), twice
+    print(said(passed, failed))
     return 1 if failed or not tests else 0
 
 
