@@ -1,7 +1,7 @@
 """All generators of this process, by their types: also those that no walk from a dataset leads to.
 
 The garbage collector is asked for them, in a process that is about to fork: what its children share does not exist yet, so
-that to look at an object, which writes to it, costs nobody a page. Once, and again before later passes as far as 0.7 % of
+that to look at an object, which writes to it, costs nobody a page. Once, and again before later passes as far as 0.25 % of
 the time allows and no child is there that would pay. A worker that inherits nothing (spawn) does it for itself, as it starts.
 Bounded in objects and time; what was not looked at, is said (rng_search).
 """
