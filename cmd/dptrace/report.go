@@ -182,9 +182,9 @@ func look(w io.Writer) report.Options {
 	return o
 }
 
-// terminal reports whether w is one, and how wide.
-func terminal(w io.Writer) (columns int, ok bool) {
-	f, isFile := w.(*os.File)
+// terminal reports whether a stream is one, and how wide.
+func terminal(stream any) (columns int, ok bool) {
+	f, isFile := stream.(*os.File)
 	if !isFile {
 		return 0, false
 	}
