@@ -23,7 +23,7 @@ func (w *work) file(name string, write func(io.Writer) error) (err error) {
 	defer func() {
 		if err != nil {
 			f.Close()
-			w.settle(func() error { os.Remove(f.Name()); return nil })
+			_ = w.settle(func() error { os.Remove(f.Name()); return nil })
 		}
 	}()
 	if err = write(w.writing(name, f)); err != nil {

@@ -26,7 +26,8 @@ type work struct {
 }
 
 func quietFlag(cmd *cobra.Command, quiet *bool) {
-	cmd.Flags().BoolVarP(quiet, "quiet", "q", false, "say nothing but warnings and errors: no progress, no name of what was written (default false)")
+	const usage = "say nothing but warnings and errors: no progress, no name of what was written (default false)"
+	cmd.Flags().BoolVarP(quiet, "quiet", "q", false, usage)
 }
 
 // interrupts end the work with 128 + their number.
