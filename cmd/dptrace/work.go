@@ -35,6 +35,7 @@ var interrupts = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
 
 // beginWork is to be ended.
 func beginWork(stderr io.Writer, quiet bool) *work {
+	boundMemory()
 	w := &work{stderr: stderr, quiet: quiet, signals: make(chan os.Signal, 1), ended: make(chan struct{})}
 	for _, s := range interrupts {
 		if !signal.Ignored(s) { // nohup, a shell's background

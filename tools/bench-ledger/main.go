@@ -51,7 +51,7 @@ func run(args []string) error {
 		if err != nil {
 			return fmt.Errorf("trace: %w", err)
 		}
-		nodes = append(nodes, &node{w: w, first: first, ranks: min(perNode, ranks-first), world: ranks, batch: batch})
+		nodes = append(nodes, &node{w: w, first: first, ranks: min(perNode, ranks-first), world: ranks, batch: batch, uneven: rand.New(rand.NewPCG(uint64(first), 3))})
 	}
 	for _, node := range nodes {
 		node.begin()
@@ -84,6 +84,7 @@ type node struct {
 	world        int
 	batch        int // samples of the smallest
 	now          int64
+	uneven       *rand.Rand
 	steps        [perNode]uint64 // of each rank
 }
 
@@ -137,7 +138,7 @@ const (
 	sampled   = 20_000 // ns
 	fetched   = 2_000_000
 	collated  = 500_000
-	trained   = 5_000_000
+	trained   = 5_000_000 // and up to a fifth more
 	exhausted = 10_000
 )
 
@@ -188,7 +189,7 @@ func (n *node) deliver(proc, pass, batch uint32, indices []int64) {
 	n.now += fetched + collated
 	n.next(proc, traces.BatchNext{Pass: pass, Batch: batch, Status: "ok", Rows: int32(len(indices))}, called)
 	n.steps[proc-1]++
-	n.now += trained
+	n.now += trained + n.uneven.Int64N(trained/5)
 }
 
 // next is what the training loop gets; all of its batches so far were trained on.
