@@ -18,6 +18,11 @@ func (r *Run) EachPart(names []string, readers int, fn func(reader int, b Batch)
 			return fmt.Errorf("read trace: no table %q", name)
 		}
 	}
+	for _, p := range r.Parts {
+		for _, t := range wanted {
+			r.progress.asked.Add(p.stored(t))
+		}
+	}
 	parts := make(chan *Part)
 	go func() {
 		defer close(parts)

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"unsafe"
 )
 
@@ -36,6 +37,7 @@ func (r *Run) Each(names []string, fn func(Batch) error) error {
 	}
 	for _, t := range wanted {
 		for _, p := range r.Parts {
+			r.progress.asked.Add(p.stored(t))
 			if err := r.eachOf(p, t, fn); err != nil {
 				return err
 			}
@@ -70,6 +72,7 @@ type tableReader struct {
 	message []byte
 	fn      func(Batch) error
 	fnErr   error
+	read    *atomic.Int64 // bytes
 }
 
 func (r *Run) eachOf(p *Part, t *table, fn func(Batch) error) error {
@@ -81,7 +84,7 @@ func (r *Run) eachOf(p *Part, t *table, fn func(Batch) error) error {
 		return fmt.Errorf("read trace: %w", err)
 	}
 	defer dec.close()
-	tr := &tableReader{losses: losses{part: p, table: t.name}, def: t, dec: dec, fn: fn}
+	tr := &tableReader{losses: losses{part: p, table: t.name}, def: t, dec: dec, fn: fn, read: &r.progress.read}
 	for _, files := range p.segments[t.name] {
 		if tr.segment(files); tr.fnErr != nil {
 			break
@@ -159,6 +162,7 @@ func (tr *tableReader) batch(s *stored, rec idxRecord) error {
 		return err
 	}
 	tr.message = message
+	tr.read.Add(int64(len(message)))
 	rows, err := tr.decode(message, s, rec)
 	if err != nil {
 		return err

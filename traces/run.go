@@ -32,6 +32,7 @@ type Run struct {
 	// it once, however often it was met.
 	Problems []Problem
 	noting   sync.Mutex // of Problems, while parts are read side by side
+	progress Progress
 }
 
 // Part is what one recorder wrote.

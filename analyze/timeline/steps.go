@@ -20,7 +20,8 @@ type nextStats struct {
 	between, own uint64
 	optimizers   []uint32
 	followed     bitset  // deliveries that own steps followed
-	times        moments // of those
+	times        moments // of those, where the uses of the pass do not tell the same
+	used         *uses
 	begin, end   int64
 	open         int64 // see Pass.Open
 	// waited is the time in next() of all deliveries but the first, upto the end
@@ -38,19 +39,44 @@ func (p *Pass) Wait() (waited, total time.Duration) {
 	return time.Duration(p.stats.waited), time.Duration(p.stats.upto - p.stats.begin)
 }
 
-func (pr *procRows) next(r *traces.BatchNext) {
-	if l := pr.last; l != nil && r.Steps > pr.steps {
-		l.own += r.Steps - pr.steps
-		l.followed.add(l.delivered - 1)
-		l.times.set(l.delivered-1, r.CallNS)
+// steppedAt is when the step after the i-th delivery had been taken, at the latest.
+func (s *nextStats) steppedAt(i int) int64 {
+	if at := s.times.get(i); at != 0 || s.used == nil {
+		return at
 	}
-	if r.Status == "exit" {
-		pr.steps, pr.last = r.Steps, nil
-		pr.loop.next(nil, r)
+	return s.used.times.get(i)
+}
+
+// follow notes that an own step came after a delivery. It is most often in the uses of the pass already.
+func (s *nextStats) follow(i int, ns int64) {
+	if s.followed.has(i) {
 		return
 	}
-	ps := pr.pass(r.Loader, r.Pass)
+	s.followed.add(i)
+	if s.used == nil || !s.used.times.tells(i, ns) {
+		s.times.set(i, ns)
+	}
+}
+
+func (pr *procRows) next(r *traces.BatchNext) {
+	last, followed := pr.last, 0
+	if last != nil && r.Steps > pr.steps {
+		last.own += r.Steps - pr.steps
+		followed = last.delivered
+	}
+	var ps *passRows
+	if r.Status != "exit" {
+		ps = pr.pass(r.Loader, r.Pass)
+		ps.next.used = &ps.uses
+	}
 	pr.loop.next(ps, r)
+	if followed > 0 {
+		last.follow(followed-1, r.CallNS)
+	}
+	if ps == nil {
+		pr.steps, pr.last = r.Steps, nil
+		return
+	}
 	s := &ps.next
 	if s.calls > 0 && r.Steps > s.steps {
 		s.between += r.Steps - s.steps

@@ -354,7 +354,7 @@ func (p *Pass) TrainedAt(i int) int64 {
 	case !p.Trained(i):
 		return 0
 	case u == nil:
-		return p.stats.times.get(i)
+		return p.stats.steppedAt(i)
 	case u.shifted && i == u.n-1:
 		return u.lateNS
 	case u.shifted:

@@ -1,7 +1,6 @@
 package timeline
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -287,46 +286,5 @@ func TestBitset(t *testing.T) {
 	}
 	if a.count() != len(in[0]) || a.has(-1) {
 		t.Error(a.count())
-	}
-}
-
-// TestMoments: times come back rounded down, by less than a thousandth of a pass.
-func TestMoments(t *testing.T) {
-	var m moments
-	begin := int64(5e18)
-	at := []int64{begin, begin + 1, begin + 5000, begin + 3600e9, begin + 30*24*3600e9}
-	for i, ns := range at {
-		m.set(2*i, ns)
-		m.set(2*i, ns+1e15)
-	}
-	for i, ns := range at {
-		if got := m.get(2 * i); got > ns || ns-got > 30*24*3600e9/1e6 {
-			t.Errorf("%d: %d, want %d", i, got, ns)
-		}
-	}
-	if m.get(1) != 0 || m.get(-1) != 0 || m.get(99) != 0 {
-		t.Error("of others nothing is known")
-	}
-	m.set(20, begin-100)
-	if got := m.get(20); got > begin {
-		t.Errorf("before the first: %d", got)
-	}
-}
-
-// TestCounts: equal values take no room, and of what is over the limit nothing is known.
-func TestCounts(t *testing.T) {
-	var c counts
-	for range 1_000_000 {
-		c.add(8)
-	}
-	c.add(3)
-	if len(c.runs) != 2 || c.get(0) != 8 || c.get(999_999) != 8 || c.get(1_000_000) != 3 || c.get(1_000_001) != -1 || c.get(-1) != -1 {
-		t.Errorf("%d runs", len(c.runs))
-	}
-	for i := range 3 * mostRuns {
-		c.add(int32(i % 7))
-	}
-	if len(c.runs) > mostRuns+1 || c.get(1_000_002) != 1 || c.get(1_000_001+2*mostRuns) != -1 || fmt.Sprint(c.get(c.n-1)) != "-1" {
-		t.Errorf("%d runs", len(c.runs))
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -43,7 +42,7 @@ func exporterNames() []string {
 
 func newExporter(e export.Exporter) *cobra.Command {
 	var output string
-	var oneRun bool
+	var oneRun, quiet bool
 	cmd := &cobra.Command{
 		Use:   e.Name + " [flags] [TRACE...]",
 		Short: e.Doc,
@@ -54,28 +53,33 @@ rank. Without argument it takes the newest dptrace-*.dptrace of this folder and
 the others of the same run.
 
 Exit code: 0 written; 2 wrong usage; 3 the trace is unreadable (nothing is
-written) or incomplete (what is there is written).`,
+written) or incomplete (what is there is written); 130 Ctrl-C, 143 SIGTERM
+(nothing is written: a file has its name only when it is whole).`,
 		Example: "  dptrace export " + e.Name + " night.dptrace\n  " + strings.ReplaceAll(e.Open, "FILE", "night"+e.Suffix),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			paths, err := named(args)
 			if err == nil {
-				err = write(cmd.OutOrStdout(), cmd.ErrOrStderr(), e, output, paths, oneRun)
+				w := beginWork(cmd.ErrOrStderr(), quiet)
+				defer w.end()
+				err = write(cmd.OutOrStdout(), w, e, output, paths, oneRun)
 			}
 			return prefixed("export", err)
 		},
 	}
 	oneRunFlag(cmd, &oneRun)
+	quietFlag(cmd, &quiet)
 	cmd.Flags().StringVarP(&output, "output", "o", "", "file to write; - is stdout (default the trace's name with "+e.Suffix+" here)")
 	return cmd
 }
 
 // write exports a run to a file, which then is whole: it has its name only
 // when it is done.
-func write(stdout, stderr io.Writer, e export.Exporter, output string, paths []string, oneRun bool) error {
-	run, err := openRun(stderr, paths, oneRun)
+func write(stdout io.Writer, job *work, e export.Exporter, output string, paths []string, oneRun bool) error {
+	run, err := openRun(job.stderr, paths, oneRun)
 	if err != nil {
 		return err
 	}
+	job.reading(run.Progress())
 	result, err := analyze.Run(run, analyze.Rules, e.Sources...)
 	if err != nil {
 		return &exit{code: exitIncomplete, err: err}
@@ -87,21 +91,22 @@ func write(stdout, stderr io.Writer, e export.Exporter, output string, paths []s
 		if _, ok := terminal(stdout); ok {
 			return errors.New("this is no text for a terminal: name a file with -o, or redirect stdout")
 		}
-		err = guarded("export "+e.Name, func() error { return e.Write(stdout, result) })
+		err = guarded("export "+e.Name, func() error { return e.Write(job.writing("stdout", stdout), result) })
 	} else {
-		err = writeFile(output, func(w io.Writer) error {
+		err = job.file(output, func(w io.Writer) error {
 			return guarded("export "+e.Name, func() error { return e.Write(w, result) })
 		})
 	}
 	if err != nil {
 		return &exit{code: exitIncomplete, err: err}
 	}
-	if output != "-" {
-		tell(stderr, fmt.Sprintf("wrote %s; look at it with %s", output, strings.ReplaceAll(e.Open, "FILE", output)))
+	job.done()
+	if output != "-" && !job.quiet {
+		tell(job.stderr, fmt.Sprintf("wrote %s; look at it with %s", output, strings.ReplaceAll(e.Open, "FILE", output)))
 	}
 	incomplete := report.Incomplete(result)
 	for _, line := range incomplete {
-		warn(stderr, line)
+		warn(job.stderr, line)
 	}
 	if len(incomplete) > 0 {
 		return &exit{code: exitIncomplete}
@@ -115,34 +120,4 @@ func exportName(trace, suffix string) string {
 		trace = absolute
 	}
 	return strings.TrimSuffix(filepath.Base(trace), ".dptrace") + suffix
-}
-
-func writeFile(name string, write func(io.Writer) error) (err error) {
-	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() { // /dev/null, a pipe: nothing to be renamed over
-		f, err := os.OpenFile(name, os.O_WRONLY, 0)
-		if err != nil {
-			return err
-		}
-		return errors.Join(write(f), f.Close())
-	}
-	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.part")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
-		}
-	}()
-	if err = write(f); err != nil {
-		return err
-	}
-	if err = f.Close(); err != nil {
-		return err
-	}
-	if err = os.Rename(f.Name(), name); err != nil {
-		return err
-	}
-	return nil
 }

@@ -33,6 +33,7 @@ var failOn = map[string]finding.Certainty{
 
 func newReport() *cobra.Command {
 	var o reportOptions
+	var quiet bool
 	var threshold, format string
 	formats := report.FormatNames()
 	cmd := &cobra.Command{
@@ -56,7 +57,7 @@ Accepted findings are listed apart and do not fail.
 Exit code: 0 nothing at or above --fail-on; 1 there is; 2 wrong usage; 3 the
 trace is unreadable, or the recording incomplete: cut, damaged, rows lost, a hook
 that gave up, a process with torch and without the hook, or no Python with it.
-Findings win over 3.`,
+Findings win over 3. 130 is Ctrl-C, 143 SIGTERM.`,
 		Example: `  dptrace report
   dptrace report --format json --fail-on likely run.dptrace
   dptrace report rank-*.dptrace`,
@@ -72,7 +73,9 @@ Findings win over 3.`,
 			}
 			paths, err := named(args)
 			if err == nil {
-				err = judge(cmd.OutOrStdout(), cmd.ErrOrStderr(), paths, o)
+				w := beginWork(cmd.ErrOrStderr(), quiet)
+				defer w.end()
+				err = judge(cmd.OutOrStdout(), w, paths, o)
 			}
 			return prefixed("report", err)
 		},
@@ -83,6 +86,7 @@ Findings win over 3.`,
 	f.StringVar(&threshold, "fail-on", "proven", "exit with 1 at findings of this certainty or above: proven, likely, note or never")
 	f.StringVar(&o.config, "config", "", "file that accepts findings (default dptrace.toml here, or where the run was recorded)")
 	oneRunFlag(cmd, &o.oneRun)
+	quietFlag(cmd, &quiet)
 	for flag, values := range map[string][]string{"format": formats, "fail-on": slices.Sorted(maps.Keys(failOn))} {
 		if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 			panic(err) // the flag is defined above
@@ -102,11 +106,12 @@ type reportOptions struct {
 
 // judge prints the report of a run to stdout, warnings to stderr; its error
 // carries the exit code.
-func judge(stdout, stderr io.Writer, paths []string, o reportOptions) error {
-	run, err := openRun(stderr, paths, o.oneRun)
+func judge(stdout io.Writer, job *work, paths []string, o reportOptions) error {
+	run, err := openRun(job.stderr, paths, o.oneRun)
 	if err != nil {
 		return err
 	}
+	job.reading(run.Progress())
 	accepted, err := readAccepted(o.config, run)
 	if err != nil {
 		return err
@@ -115,6 +120,7 @@ func judge(stdout, stderr io.Writer, paths []string, o reportOptions) error {
 	if err != nil {
 		return &exit{code: exitIncomplete, err: err}
 	}
+	job.done()
 	options := look(stdout)
 	options.Verbose = o.verbose
 	if err := guarded("report as "+o.format.Name, func() error { return o.format.Write(stdout, result, options) }); err != nil {
@@ -123,7 +129,7 @@ func judge(stdout, stderr io.Writer, paths []string, o reportOptions) error {
 	incomplete := report.Incomplete(result)
 	if !o.format.Warns {
 		for _, line := range slices.Concat(incomplete, report.Unused(result)) {
-			warn(stderr, line)
+			warn(job.stderr, line)
 		}
 	}
 	switch {
@@ -182,9 +188,9 @@ func look(w io.Writer) report.Options {
 	return o
 }
 
-// terminal reports whether w is one, and how wide.
-func terminal(w io.Writer) (columns int, ok bool) {
-	f, isFile := w.(*os.File)
+// terminal reports whether a stream is one, and how wide.
+func terminal(stream any) (columns int, ok bool) {
+	f, isFile := stream.(*os.File)
 	if !isFile {
 		return 0, false
 	}

@@ -22,6 +22,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(interruptible{m}, map[string]func(){
 		"dptrace": main,
 		"rows":    printRows,
+		"slowly":  writeSlowly,
 	})
 }
 

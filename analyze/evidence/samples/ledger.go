@@ -25,10 +25,10 @@ var Source = &collect.Source[*Attribution]{
 	New:    func() collect.Collector[*Attribution] { return newLedger(mostEntries, mostDigests) },
 }
 
-// How many entries and digests are kept: 96 MB and 70 MB. Beyond that samples
+// How many entries and digests are kept: 48 MB and 70 MB. Beyond that samples
 // are left out, by their index: see bounded.
 const (
-	mostEntries = 4_000_000
+	mostEntries = 2_000_000
 	mostDigests = 500_000
 )
 

@@ -10,6 +10,9 @@ type clock struct {
 	base  *traces.Part
 	shift map[*traces.Part]int64
 	begin int64 // of the run
+
+	last  *traces.Part // that was asked for, and its shift
+	ahead int64
 }
 
 func newClock(r *analyze.Result) clock {
@@ -24,10 +27,15 @@ func newClock(r *analyze.Result) clock {
 }
 
 // of is a time of a part; never before 1, which Perfetto takes for a time.
-func (c clock) of(p *traces.Part, ts int64) int64 { return max(ts+c.shift[p], 1) }
+func (c *clock) of(p *traces.Part, ts int64) int64 {
+	if p != c.last {
+		c.last, c.ahead = p, c.shift[p]
+	}
+	return max(ts+c.ahead, 1)
+}
 
 // snapshot says what time it was, as far as that is known.
-func (c clock) snapshot(p *packets) {
+func (c *clock) snapshot(p *packets) {
 	now := max(c.begin, 1)
 	times := map[uint64]int64{monotonic: now, boottime: now}
 	if wall := c.base.Wall(now); wall > 0 {

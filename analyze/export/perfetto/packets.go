@@ -2,6 +2,7 @@ package perfetto
 
 import (
 	"io"
+	"strings"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -90,23 +91,48 @@ type packets struct {
 
 	events, annotations names
 
-	packet, inner, interned, nested []byte // reused
+	packet, inner, interned, nested, fact []byte // reused
 }
 
-// names are those that were written already.
-type names map[string]uint64
+// names are those that were written already. The first of them are most of what is written, and are found
+// sooner than by their hash.
+type names struct {
+	first []string // whose numbers are 1, 2, ...
+	all   map[string]uint64
+}
 
-func newPackets(w io.Writer) *packets { return &packets{w: w, events: names{}, annotations: names{}} }
+const firstNames = 12
+
+// number of a name, and whether it is new.
+func (n *names) number(name string) (id uint64, added bool) {
+	for i, known := range n.first {
+		if known == name {
+			return uint64(i + 1), false
+		}
+	}
+	id, ok := n.all[name]
+	if !ok {
+		id = uint64(len(n.all) + 1)
+		name = strings.Clone(name) // so that events, whose names come here, need no heap
+		n.all[name] = id
+		if len(n.first) < firstNames {
+			n.first = append(n.first, name)
+		}
+	}
+	return id, !ok
+}
+
+func newPackets(w io.Writer) *packets {
+	return &packets{w: w, events: names{all: map[string]uint64{}}, annotations: names{all: map[string]uint64{}}}
+}
 
 // write ends a packet and writes it.
 func (p *packets) write() {
 	if p.err != nil {
 		return
 	}
-	b := protowire.AppendTag(p.nested[:0], tracePacket, protowire.BytesType)
-	b = protowire.AppendBytes(b, p.packet)
-	p.nested = b
-	_, p.err = p.w.Write(b)
+	p.nested = message(p.nested[:0], tracePacket, p.packet)
+	_, p.err = p.w.Write(p.nested)
 }
 
 // snapshot ties clocks to one another; it comes first.
@@ -152,7 +178,7 @@ func (p *packets) event(e event) {
 	p.interned = p.interned[:0]
 	b := number(number(p.inner[:0], eventType, e.kind), eventTrack, e.track)
 	if e.name != "" {
-		b = number(b, eventName, p.intern(p.events, internedEvents, e.name))
+		b = number(b, eventName, p.intern(&p.events, internedEvents, e.name))
 	}
 	if e.kind == counter {
 		b = number(b, eventCounter, uint64(e.value))
@@ -165,13 +191,14 @@ func (p *packets) event(e event) {
 		b = protowire.AppendFixed64(protowire.AppendTag(b, field, protowire.Fixed64Type), e.flow)
 	}
 	for _, n := range e.notes {
-		fact := number(nil, annotationName, p.intern(p.annotations, internedAnnotations, n.name))
+		fact := number(p.fact[:0], annotationName, p.intern(&p.annotations, internedAnnotations, n.name))
 		if n.text != "" {
 			fact = text(fact, annotationText, n.text)
 		} else {
 			fact = number(fact, annotationInt, uint64(n.n))
 		}
 		b = message(b, eventAnnotation, fact)
+		p.fact = fact
 	}
 	p.inner = b
 	p.packet = number(p.packet[:0], packetTimestamp, uint64(e.at))
@@ -192,24 +219,30 @@ func (p *packets) event(e event) {
 }
 
 // intern is the number of a name, which is written with this packet if it is new.
-func (p *packets) intern(known names, field protowire.Number, name string) uint64 {
-	id, ok := known[name]
-	if !ok {
-		id = uint64(len(known) + 1)
-		known[name] = id
+func (p *packets) intern(known *names, field protowire.Number, name string) uint64 {
+	id, added := known.number(name)
+	if added {
 		p.interned = message(p.interned, field, text(number(nil, internedID, id), internedName, name))
 	}
 	return id
 }
 
 func number(b []byte, field protowire.Number, v uint64) []byte {
-	return protowire.AppendVarint(protowire.AppendTag(b, field, protowire.VarintType), v)
+	return varint(varint(b, uint64(field)<<3|uint64(protowire.VarintType)), v)
 }
 
 func text(b []byte, field protowire.Number, s string) []byte {
-	return protowire.AppendString(protowire.AppendTag(b, field, protowire.BytesType), s)
+	return append(varint(varint(b, uint64(field)<<3|uint64(protowire.BytesType)), uint64(len(s))), s...)
 }
 
 func message(b []byte, field protowire.Number, inner []byte) []byte {
-	return protowire.AppendBytes(protowire.AppendTag(b, field, protowire.BytesType), inner)
+	return append(varint(varint(b, uint64(field)<<3|uint64(protowire.BytesType)), uint64(len(inner))), inner...)
+}
+
+// varint is protowire's, in a form that is compiled into its callers: a timeline is hardly anything else.
+func varint(b []byte, v uint64) []byte {
+	for ; v >= 1<<7; v >>= 7 {
+		b = append(b, byte(v)|1<<7)
+	}
+	return append(b, byte(v))
 }

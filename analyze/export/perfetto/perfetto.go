@@ -79,4 +79,11 @@ type exporter struct {
 	loaders   map[loaderOf]string  // what they are called
 	lastTrack uint64
 	batches   int // deliveries and fetches that were written
+
+	lastKey    key // of what was looked up last, and what it is
+	lastOf     *process
+	lastPart   *traces.Part
+	lastPlace  int
+	lastLoader loaderOf
+	lastWait   string
 }

@@ -10,7 +10,7 @@ import (
 
 // flow is the way of one batch, as a number of its own.
 func (e *exporter) flow(part *traces.Part, proc, loader, pass, batch uint32) uint64 {
-	h := uint64(e.parts[part])
+	h := uint64(e.place(part))
 	for _, n := range []uint32{proc, loader, pass, batch} {
 		h = (h ^ uint64(n)) * 0x9e3779b97f4a7c15
 		h ^= h >> 32
@@ -38,7 +38,7 @@ func (e *exporter) queues() {
 	flying := map[loaderOf]*flight{}
 	part, put, more := nextPut()
 	for p, next := range traces.Rows[traces.BatchNext](e.Run) {
-		for more && (e.parts[part] < e.parts[p] || part == p && put.TsNS <= next.TsNS) {
+		for more && (part == p && put.TsNS <= next.TsNS || part != p && e.parts[part] < e.parts[p]) {
 			e.put(part, &put, flying)
 			part, put, more = nextPut()
 		}
@@ -101,7 +101,7 @@ func (e *exporter) next(part *traces.Part, r *traces.BatchNext, flying map[loade
 	}
 	e.batches++
 	e.slice(p.loop, &p.loopEnd, event{at: p.loopEnd, name: "step"}, called)
-	wait := event{at: called, name: "wait for " + e.loader(part, r.Proc, r.Loader),
+	wait := event{at: called, name: e.waitFor(part, r.Proc, r.Loader),
 		notes: []note{{name: "batch", n: int64(r.Batch)}, {name: "pass", n: int64(r.Pass)}, {name: "optimizer steps so far", n: int64(r.Steps)}}}
 	if r.Status == "ok" {
 		wait.flow, wait.last = e.flow(part, r.Proc, r.Loader, r.Pass, r.Batch), true
@@ -138,6 +138,14 @@ func (e *exporter) fly(part *traces.Part, proc, loader, pass uint32, by, at int6
 		f.caller.inFlight[loader] = track
 	}
 	e.packets.event(event{kind: counter, track: track, at: at, value: f.count})
+}
+
+// waitFor is what waiting for a loader is called.
+func (e *exporter) waitFor(part *traces.Part, proc, object uint32) string {
+	if k := (loaderOf{key{part, proc}, object}); k != e.lastLoader {
+		e.lastLoader, e.lastWait = k, "wait for "+e.loader(part, proc, object)
+	}
+	return e.lastWait
 }
 
 // loader is the name of a DataLoader object.

@@ -75,7 +75,21 @@ func (e *exporter) child(of *process, name string, more []byte) uint64 {
 }
 
 // of is the tracks of a row's process; nil: it is not known.
-func (e *exporter) of(part *traces.Part, proc uint32) *process { return e.processes[key{part, proc}] }
+// Rows of one process come one after another.
+func (e *exporter) of(part *traces.Part, proc uint32) *process {
+	if k := (key{part, proc}); k != e.lastKey {
+		e.lastKey, e.lastOf = k, e.processes[k]
+	}
+	return e.lastOf
+}
+
+// place of a part in the run.
+func (e *exporter) place(part *traces.Part) int {
+	if part != e.lastPart {
+		e.lastPart, e.lastPlace = part, e.parts[part]
+	}
+	return e.lastPlace
+}
 
 // serving is what the workers of the run are called.
 func serving(t *timeline.Timeline) map[*timeline.Process]string {
