@@ -191,6 +191,26 @@ type BatchFetch struct {
 	Samples   int32  `col:"samples"`    // in the batch
 }
 
+// FetchSplit is where the time of one fetch went, of some of them: a small share of their time is spent on it, and no two in a row are
+// looked at. The numbers are of the thread that fetches, from the fetch's begin to its samples: wall_ns less cpu_ns less queue_ns was
+// spent blocked, in reading, in a sleep, waiting for a lock or for other threads.
+type FetchSplit struct {
+	Head             // ts_ns: fetch begins
+	Loader    uint32 `col:"loader"`     // as in BatchFetch
+	Pass      uint32 `col:"pass"`       // as in BatchFetch
+	Worker    int32  `col:"worker"`     // as in BatchFetch
+	Batch     uint32 `col:"batch"`      // as in BatchFetch
+	Fetch     uint32 `col:"fetch"`      // as in BatchFetch
+	Samples   int32  `col:"samples"`    // in the batch
+	WallNS    int64  `col:"wall_ns"`    // BatchFetch.FetchNS of it
+	CPUNS     int64  `col:"cpu_ns"`     // on a processor
+	OthersNS  int64  `col:"others_ns"`  // on processors: the other threads of the process, meanwhile
+	QueueNS   int64  `col:"queue_ns"`   // ready to run, waiting for a processor; -1 the kernel does not say
+	ReadBytes int64  `col:"read_bytes"` // by system calls, of files, pipes or sockets, cached or not; -1 as above
+	Reads     int64  `col:"reads"`      // these system calls; -1 as above
+	DiskBytes int64  `col:"disk_bytes"` // that had to come from a disk, by such calls or as pages of a mapping; -1 as above
+}
+
 // BatchNext is one delivery to the training loop, or its failure; or (exit) the
 // end of a process that was delivered any. What it says of the training loop is
 // of the time since the row before of the same process, whatever its loader, and

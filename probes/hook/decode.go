@@ -12,6 +12,7 @@ import (
 var (
 	putPayload    = payloadOf("put", traces.BatchPut{}, "n")
 	fetchPayload  = payloadOf("fetch", traces.BatchFetch{})
+	splitPayload  = payloadOf("split", traces.FetchSplit{})
 	nextPayload   = payloadOf("next", traces.BatchNext{}, "status")
 	statePayload  = payloadOf("state", traces.RngState{}, "when", "id_length")
 	digestPayload = payloadOf("digest", traces.Digest{}, "n", "indexed", "rowed", "names_length")
@@ -42,6 +43,8 @@ func decode(rec record, h traces.Head) (row any, ok bool) {
 		return decodePut(rec.payload, h)
 	case typeFetch:
 		return decodeFetch(rec.payload, h)
+	case typeSplit:
+		return decodeSplit(rec.payload, h)
 	case typeNext:
 		return decodeNext(rec.payload, h)
 	case typeState:
@@ -171,6 +174,12 @@ func decodeDigest(b []byte, h traces.Head) (any, bool) {
 func decodeFetch(b []byte, h traces.Head) (any, bool) {
 	row := traces.BatchFetch{Head: h}
 	_, ok := fetchPayload.fill(&row, b)
+	return &row, ok
+}
+
+func decodeSplit(b []byte, h traces.Head) (any, bool) {
+	row := traces.FetchSplit{Head: h}
+	_, ok := splitPayload.fill(&row, b)
 	return &row, ok
 }
 

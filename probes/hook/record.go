@@ -31,6 +31,7 @@ const (
 	typeSetEpoch
 	typeAct
 	typeSearch
+	typeSplit
 )
 
 // The fixed part of a record.
