@@ -8,7 +8,6 @@ import (
 
 	"github.com/dptrace/dptrace/analyze"
 	"github.com/dptrace/dptrace/analyze/account"
-	"github.com/dptrace/dptrace/analyze/evidence/fetches"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/analyze/words"
 )
@@ -117,40 +116,6 @@ func (p *page) waits(r *analyze.Result) {
 		return
 	}
 	p.entry(0, summaryColumn, bold, "waiting for data", text)
-}
-
-// fetched says what the fetches of each loader spend their time on, as far as
-// some of them were looked at.
-func (p *page) fetched(r *analyze.Result) {
-	if !p.Verbose {
-		return
-	}
-	var lines []string
-	for _, ranks := range r.Timeline.ByLoader() {
-		if s := r.Fetches.Of(ranks...); s.Fetches > 0 {
-			lines = append(lines, fmt.Sprintf("#%d %s: %s", ranks.ID(), ranks[0].At(), spent(s)))
-		}
-	}
-	p.list(grey, "fetches", lines)
-}
-
-// spent is the parts of fetches.
-func spent(s *fetches.Split) string {
-	share := func(of time.Duration) string { return fmt.Sprintf("%.1f %%", 100*s.Share(of)) }
-	text := share(s.OnCPU) + " on a processor, "
-	if s.QueueKnown == s.Fetches {
-		text += share(s.Queue) + " waiting for one, " + share(s.Blocked) + " blocked"
-	} else {
-		text += share(s.Queue+s.Blocked) + " blocked or waiting for one"
-	}
-	text += fmt.Sprintf(" (± %.1f)", 100*s.Deviation())
-	if s.ReadKnown > 0 {
-		text += fmt.Sprintf(", %s read in each", words.Bytes(s.Read/int64(s.ReadKnown)))
-		if s.Disk > 0 {
-			text += fmt.Sprintf(" (%s from disk)", words.Bytes(s.Disk/int64(s.ReadKnown)))
-		}
-	}
-	return text + fmt.Sprintf("; %.3g ms each, %d of them looked at", 1e3*s.Wall.Seconds()/float64(s.Fetches), s.Fetches)
 }
 
 // unwatched says which Pythons ran without the hook, and why there may be

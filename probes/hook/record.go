@@ -32,6 +32,7 @@ const (
 	typeAct
 	typeSearch
 	typeSplit
+	typeTransform
 )
 
 // The fixed part of a record.

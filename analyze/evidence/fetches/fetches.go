@@ -6,7 +6,6 @@ package fetches
 
 import (
 	"maps"
-	"math"
 	"time"
 
 	"github.com/dptrace/dptrace/analyze/collect"
@@ -18,11 +17,11 @@ import (
 // seen to spend their time on.
 var Source = &collect.Source[ByLoader]{
 	Name:   "splits of fetches",
-	Tables: []string{"fetch_split"},
+	Tables: []string{"transform", "fetch_split"},
 	Proof:  []string{"fetch_split"},
 	Inside: true,
 	Uses:   []collect.Any{timeline.Source},
-	New:    func() collect.Collector[ByLoader] { return &splits{map[*traces.Part]map[share]*Split{}} },
+	New:    func() collect.Collector[ByLoader] { return &splits{map[*traces.Part]*partRows{}} },
 }
 
 // ByLoader is the splits of each loader, on each of its ranks.
@@ -57,17 +56,18 @@ type Split struct {
 	Disk       int64 // bytes that had to come from a disk
 
 	blocked moments // of each fetch, as a share of its wall time
+	places  map[Place]*Spent
 }
 
-// moments are the sums from which mean and deviation follow.
-type moments struct{ sum, squares float64 }
-
-func (s *Split) add(r *traces.FetchSplit) {
-	if r.WallNS <= 0 {
+// add takes a row, without the time that looking at transforms took. of: which
+// places the numbers of its process mean.
+func (s *Split) add(r *traces.FetchSplit, of map[uint32]Place) {
+	own := max(r.OwnNS, 0)
+	if r.WallNS <= own {
 		return
 	}
-	wall := time.Duration(r.WallNS)
-	cpu := min(max(time.Duration(r.CPUNS), 0), wall) // the clocks are not read at the same moment
+	wall := time.Duration(r.WallNS - own)
+	cpu := min(max(time.Duration(r.CPUNS-own), 0), wall) // the clocks are not read at the same moment
 	queue := min(max(time.Duration(r.QueueNS), 0), wall-cpu)
 	s.Fetches++
 	s.Samples += int(max(r.Samples, 0))
@@ -80,8 +80,8 @@ func (s *Split) add(r *traces.FetchSplit) {
 		s.ReadKnown++
 		s.Read, s.Calls, s.Disk = s.Read+r.ReadBytes, s.Calls+r.Reads, s.Disk+r.DiskBytes
 	}
-	of := (wall - cpu - queue).Seconds() / wall.Seconds()
-	s.blocked.sum, s.blocked.squares = s.blocked.sum+of, s.blocked.squares+of*of
+	s.blocked.add((wall - cpu - queue).Seconds() / wall.Seconds())
+	s.timed(r, of, wall)
 }
 
 func (s *Split) merge(o *Split) {
@@ -89,7 +89,10 @@ func (s *Split) merge(o *Split) {
 	s.Wall, s.OnCPU, s.Queue, s.Blocked, s.Others = s.Wall+o.Wall, s.OnCPU+o.OnCPU, s.Queue+o.Queue, s.Blocked+o.Blocked, s.Others+o.Others
 	s.QueueKnown, s.ReadKnown = s.QueueKnown+o.QueueKnown, s.ReadKnown+o.ReadKnown
 	s.Read, s.Calls, s.Disk = s.Read+o.Read, s.Calls+o.Calls, s.Disk+o.Disk
-	s.blocked.sum, s.blocked.squares = s.blocked.sum+o.blocked.sum, s.blocked.squares+o.blocked.squares
+	s.blocked.merge(&o.blocked)
+	for place, spent := range o.places {
+		s.at(place).merge(spent)
+	}
 }
 
 // Share of the fetches' time, 0 to 1.
@@ -102,39 +105,47 @@ func (s *Split) Share(of time.Duration) float64 {
 
 // Deviation is the standard deviation of the share that the single fetches were
 // blocked, 0 to 1; 0 of fewer than two.
-func (s *Split) Deviation() float64 {
-	if s.Fetches < 2 {
-		return 0
-	}
-	n := float64(s.Fetches)
-	return math.Sqrt(max(s.blocked.squares-s.blocked.sum*s.blocked.sum/n, 0) / (n - 1))
+func (s *Split) Deviation() float64 { return s.blocked.deviation(s.Fetches) }
+
+// key of a process that fetches for a loader: workers do not know which, it is 0.
+type key struct{ proc, loader uint32 }
+
+type splits struct{ of map[*traces.Part]*partRows }
+
+// partRows are those of one part.
+type partRows struct {
+	places map[uint32]map[uint32]Place // by process and number
+	splits map[key]*shared
 }
 
-// share is a worker's share of a pass, as the process that fetches counts.
-type share struct {
-	proc, loader, pass uint32
-	worker             int32
-}
-
-type splits struct {
-	of map[*traces.Part]map[share]*Split
+// shared is what one process has fetched for one loader.
+type shared struct {
+	Split
+	pass   uint32 // one of those that it did that in
+	worker int32
 }
 
 // Add takes the rows of one batch.
 func (c *splits) Add(b traces.Batch) {
-	rows, _ := b.Rows.([]traces.FetchSplit)
 	here := c.of[b.Part]
 	if here == nil {
-		here = map[share]*Split{}
+		here = &partRows{map[uint32]map[uint32]Place{}, map[key]*shared{}}
 		c.of[b.Part] = here
 	}
-	for i := range rows {
-		r := &rows[i]
-		k := share{r.Proc, r.Loader, r.Pass, r.Worker}
-		if here[k] == nil {
-			here[k] = &Split{}
+	switch rows := b.Rows.(type) {
+	case []traces.Transform:
+		for i := range rows {
+			here.place(&rows[i])
 		}
-		here[k].add(r)
+	case []traces.FetchSplit:
+		for i := range rows {
+			r := &rows[i]
+			k := key{r.Proc, r.Loader}
+			if here.splits[k] == nil {
+				here.splits[k] = &shared{pass: r.Pass, worker: r.Worker}
+			}
+			here.splits[k].add(r, here.places[r.Proc])
+		}
 	}
 }
 
@@ -145,8 +156,8 @@ func (c *splits) Merge(o collect.Collector[ByLoader]) { maps.Copy(c.of, o.(*spli
 func (c *splits) Build(e *collect.Evidence) ByLoader {
 	t, found := collect.Of(e, timeline.Source), ByLoader{}
 	for part, here := range c.of {
-		for k, s := range here {
-			w := t.Worker(part, k.proc, k.loader, k.pass, k.worker)
+		for k, s := range here.splits {
+			w := t.Worker(part, k.proc, k.loader, s.pass, s.worker)
 			if w == nil || w.Pass == nil {
 				continue
 			}
@@ -154,7 +165,12 @@ func (c *splits) Build(e *collect.Evidence) ByLoader {
 			if found[l] == nil {
 				found[l] = &Split{}
 			}
-			found[l].merge(s)
+			for _, place := range here.places[k.proc] {
+				if place.loader == k.loader {
+					found[l].at(place)
+				}
+			}
+			found[l].merge(&s.Split)
 		}
 	}
 	return found

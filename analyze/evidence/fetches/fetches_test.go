@@ -26,11 +26,13 @@ func TestSplit(t *testing.T) {
 		{"a queue that began before", []traces.FetchSplit{{WallNS: 10 * ms, CPUNS: 5 * ms, QueueNS: 7 * ms}}, 1, 5, 5, 0, 10, 1, 1},
 		{"the kernel does not say", []traces.FetchSplit{{WallNS: 10 * ms, CPUNS: 4 * ms, QueueNS: -1, ReadBytes: -1, Reads: -1, DiskBytes: -1}},
 			1, 4, 0, 6, 10, 0, 0},
+		{"with what looking took", []traces.FetchSplit{{WallNS: 12 * ms, CPUNS: 5 * ms, QueueNS: ms, OwnNS: 2 * ms}}, 1, 3, 1, 6, 10, 1, 1},
+		{"no time but that", []traces.FetchSplit{{WallNS: 2 * ms, CPUNS: ms, OwnNS: 2 * ms}}, 0, 0, 0, 0, 0, 0, 0},
 		{"no time at all", []traces.FetchSplit{{WallNS: 0, CPUNS: 4 * ms}, {WallNS: -5}}, 0, 0, 0, 0, 0, 0, 0},
 	} {
 		var s Split
 		for i := range c.rows {
-			s.add(&c.rows[i])
+			s.add(&c.rows[i], nil)
 		}
 		got := []int64{s.OnCPU.Milliseconds(), s.Queue.Milliseconds(), s.Blocked.Milliseconds(), s.Wall.Milliseconds()}
 		if s.Fetches != c.fetches || s.QueueKnown != c.queued || s.ReadKnown != c.read ||
@@ -45,8 +47,8 @@ func TestDeviation(t *testing.T) {
 	var all, one, two Split
 	for i, cpu := range []int64{10, 8, 6, 4} {
 		r := &traces.FetchSplit{WallNS: 10 * ms, CPUNS: cpu * ms}
-		all.add(r)
-		[]*Split{&one, &two}[i%2].add(r)
+		all.add(r, nil)
+		[]*Split{&one, &two}[i%2].add(r, nil)
 	}
 	one.merge(&two)
 	want := math.Sqrt((9 + 1 + 1 + 9) / 3.0 / 100) // of 0, .2, .4, .6

@@ -17,7 +17,12 @@ func TestByLoader(t *testing.T) {
 	ms := int64(time.Millisecond)
 	split := func(loader, pass uint32, worker int32) traces.FetchSplit {
 		return traces.FetchSplit{Loader: loader, Pass: pass, Worker: worker, Samples: 8, WallNS: 10 * ms, CPUNS: 3 * ms, QueueNS: ms, ReadBytes: 10,
-			Reads: 1}
+			Reads: 1, Transforms: []int64{7, 8, 99}, Calls: []int64{8, 8, 1}, SpentNS: []int64{5 * ms, 4 * ms, ms}}
+	}
+	chain := func(loader uint32, first uint32) []any {
+		return []any{traces.Transform{Loader: loader, Transform: first, Chain: "dataset.transform", Place: -1, Path: "dataset.transform", Class: "Compose"},
+			traces.Transform{Loader: loader, Transform: first + 1, Chain: "dataset.transform", Place: 0, Path: "dataset.transform.transforms[0]",
+				Class: "Crop"}}
 	}
 	run := detecttest.NewRun(t)
 	main := run.Process(-1, 0).Proc
@@ -26,9 +31,12 @@ func TestByLoader(t *testing.T) {
 	for pass := range uint32(2) {
 		pid := int32(5000 + pass)
 		run.Add(main, traces.Pass{Loader: 1, Pass: pass, Phase: "begin"}, traces.Worker{Loader: 1, Pass: pass, Pid: pid, Phase: "begin"})
-		run.Add(100+pass, traces.Process{Pid: pid, Kind: "worker", Hook: "on", Rank: -1}, traces.Worker{Pid: pid, Phase: "ready"},
+		run.Add(100+pass, traces.Process{Pid: pid, Kind: "worker", Hook: "on", Rank: -1}, traces.Worker{Pid: pid, Phase: "ready"})
+		run.Add(100+pass, chain(0, 7)...)
+		run.Add(100+pass,
 			traces.BatchFetch{Samples: 8, FetchNS: 10 * ms}, split(0, 0, 0), split(0, 0, 0))
 	}
+	run.Add(main, chain(2, 3)...) // numbers that none of its fetches has
 	run.Add(main, traces.Pass{Loader: 2, Phase: "begin"}, traces.BatchFetch{Loader: 2, Worker: -1, Samples: 8}, split(2, 0, -1), split(2, 0, -1))
 	run.Add(200, traces.Process{Pid: 7000, Kind: "worker", Hook: "on", Rank: -1}, split(0, 0, 3))
 	run.Seal()
@@ -47,5 +55,13 @@ func TestByLoader(t *testing.T) {
 	}
 	if got := found.Of(); got.Fetches != 0 {
 		t.Errorf("none: %+v", got)
+	}
+	all := found.Of(loaders[0]).Transforms()
+	if len(all) != 2 || all[0].Class != "Compose" || all[1].Class != "Crop" || all[1].Fetches != 4 || all[1].Calls != 32 ||
+		all[1].Wall != 16*time.Millisecond || all[1].Share() != 0.4 || all[1].Deviation() != 0 {
+		t.Errorf("transforms: %+v", all)
+	}
+	if all = found.Of(loaders[1]).Transforms(); len(all) != 2 || all[1].Fetches != 0 || all[1].Share() != 0 {
+		t.Errorf("transforms that were not timed: %+v", all)
 	}
 }

@@ -5,11 +5,13 @@ before a fetch and after it, ahead of collate. What is opened here is closed at 
 close, and its number somebody else's then. Looking costs tens of us, hence a share of the fetches' time, and never two in a row.
 """
 import os
+import struct
 import time
 
 from ..patch.load import native
 from ..record import guard, layouts, ring
 from ..record.ring import cpu
+from . import chains
 
 SHARE = 250  # of the time of its fetches one part is spent here
 FIRST = 1  # the fetch that is looked at first: the one before it pays for what is made once
@@ -23,18 +25,20 @@ _missing = set()  # of these two, where the kernel or a sandbox has none
 
 class Split:
     """What is known of one fetcher's fetches."""
-    __slots__ = ("next", "running", "look", "mask", "before", "row", "cost", "each", "full")
+    __slots__ = ("next", "running", "look", "mask", "before", "row", "cost", "each", "full", "chains")
 
     def __init__(self, full):
         self.next, self.running = 1 << 62 if ring.ring.dead else FIRST, False
         self.look = self.mask = self.before = self.row = None
         self.cost, self.each = 0, GUESS_NS  # ns of CPU time: of this one, of late
         self.full = full  # every second fetch, whatever that costs
+        self.chains = None  # chains.Chains, once one is looked at; False: an error of ours
 
     def begin(self, fetches):
         """A fetch is about to begin."""
         c0 = cpu()
         self.running, self.row = True, None
+        self.guarded(self.watch, fetches)
         (disk, calls, read, text), queue = _io(), _queue()
         if calls >= 0:
             calls, read = calls + 2, read + text + queue[1]  # this reading itself, which is counted once it is over
@@ -49,12 +53,13 @@ class Split:
         now, every, (queue1, text) = cpu(), _all_cpu(), _queue()
         disk1, calls1, read1, _ = _io()
         self.back(fetches)
+        spent, took = self.guarded(self.watched) or ({}, 0)
         own, every0, queue, read, calls, disk = self.before
         if calls1 >= 0:
             calls1, read1 = calls1 - 1, read1 - text
         self.row = (fetches.t_collate - fetches.t_fetch, now - own, max(every - every0 - (now - own), 0), _since(queue, queue1),
-                    _since(read, read1), _since(calls, calls1), _since(disk, disk1))
-        self.cost += cpu() - now
+                    _since(read, read1), _since(calls, calls1), _since(disk, disk1), took, len(spent)), spent
+        self.cost += cpu() - now + took
 
     def back(self, fetches):
         fetches.look, fetches.mask, self.look = self.look, self.mask, None
@@ -64,12 +69,36 @@ class Split:
         row, self.row, self.running = self.row, None, False
         if row is None:
             self.back(fetches)
+            self.guarded(self.watched)
         ring.ring.hook_ns += self.cost
         self.each += (min(self.cost, 4 * self.each) - self.each) >> 2
         self.next = fetches.fetch + (LEAST if self.full else min(max(LEAST, SHARE * self.each // max(took, 1)), MOST))
         if row is not None and batch is not None:
-            ring.put(ring.SPLIT, _SPLIT.pack(fetches.loader, fetches.number, fetches.worker, batch, fetches.fetch, fetches.samples, *row),
-                     fetches.t_fetch)
+            numbers, spent = row
+            tail = [n for number, each in spent.items() for n in (number, *each)]
+            ring.put(ring.SPLIT, _SPLIT.pack(fetches.loader, fetches.number, fetches.worker, batch, fetches.fetch, fetches.samples, *numbers)
+                     + struct.pack("<%dq" % len(tail), *tail), fetches.t_fetch)
+
+    def watch(self, fetches):
+        if self.chains is None:
+            self.chains = chains.Chains(fetches.slots.dataset, (fetches.loader, fetches.number, fetches.worker))
+        self.chains.begin()
+
+    def watched(self):
+        return self.chains.end() if self.chains else None
+
+    def guarded(self, do, *args):
+        """An error of ours in what looks at chains ends that alone."""
+        if self.chains is False:
+            return None
+        try:
+            return do(*args)
+        except Exception as e:
+            self.chains = False
+            chains.stop()
+            if guard.theirs(e):
+                raise
+            return None
 
 
 def collating(fetches, data):

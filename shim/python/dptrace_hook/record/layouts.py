@@ -8,7 +8,7 @@ from struct import Struct
 
 # The types of records, by their number. Never reused, never in another order: new ones come last.
 (PAD, PROCESS, LOADER, PASS, WORKER, PUT, FETCH, NEXT, SLOT, STATE, OPTIMIZER, EXCEPTION, DIST, ERRORS, EXTENT, PRIVATE,
- DATASET, ATTRIBUTE, DIGEST, LEFTOVER, OPENED, SET_EPOCH, ACT, SEARCH, SPLIT) = range(25)
+ DATASET, ATTRIBUTE, DIGEST, LEFTOVER, OPENED, SET_EPOCH, ACT, SEARCH, SPLIT, TRANSFORM) = range(26)
 
 HEADER_BYTES = 128  # before the ring; its fields take less
 
@@ -115,6 +115,8 @@ SPLIT_FIELDS = (
     ("read_bytes", "q"),
     ("reads", "q"),
     ("disk_bytes", "q"),
+    ("own_ns", "q"),
+    ("n", "I"),
 )
 
 # What the numbers of a field mean, from 0.
