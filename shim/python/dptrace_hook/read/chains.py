@@ -16,7 +16,7 @@ from _thread import get_ident
 from itertools import islice
 
 from ..record import guard, ring
-from ..record.ring import mono
+from ..record.ring import cpu, mono
 from . import objects
 
 MAX_OBJECTS = 300  # looked at for chains
@@ -31,11 +31,27 @@ _SUSPENDED = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERAT
 _monitoring = getattr(sys, "monitoring", None)
 
 _numbers = {}  # (path, class) of a place -> its number in this process
+_spent = [0, mono()]  # ns of finding chains, since when
+
+FREE_NS, SHARE = 20 * 10**6, 1000  # a process may spend so much on finding chains, then one part of its time
 
 
 def after_fork():
     _numbers.clear()
+    _spent[:] = 0, mono()
     stop()
+
+
+def of(dataset, where):
+    """The Chains of a fetcher's dataset; False: too much time was spent on finding such already."""
+    c0 = cpu()
+    if _spent[0] > FREE_NS and _spent[0] * SHARE > mono() - _spent[1]:
+        return False
+    found = Chains(dataset, where)
+    ns = cpu() - c0
+    _spent[0] += ns
+    ring.ring.hook_ns += ns
+    return found
 
 
 def unable():
@@ -205,10 +221,16 @@ class Chains:
                 self.watched = watched
 
     def end(self):
-        """{number of a chain or place: [calls, ns]}, and ns that looking took of the fetch"""
+        """{number of a chain or place: [calls, ns]}, and ns that looking took of the fetch. Of chains of which a call has gone another
+        way nothing is said: those that did not would be too few."""
         stop()
         watched, self.watched = self.watched, None
-        return ({}, 0) if watched is None else (watched.spent, watched.own)
+        if watched is None:
+            return {}, 0
+        if watched.strangers > MAX_STRANGERS or watched.events > MAX_EVENTS:
+            return {}, watched.own
+        other = {x.number for code in watched.other for one in self.of.get(code, ()) for x in [one] + one.places}
+        return {number: each for number, each in watched.spent.items() if number not in other}, watched.own
 
 
 class Call:
@@ -223,12 +245,13 @@ class Call:
 
 class Watched:
     """One fetch. Its callbacks run in the thread that fetches; what is not its business is let go."""
-    __slots__ = ("of", "thread", "open", "spent", "own", "events", "strangers", "module")
+    __slots__ = ("of", "thread", "open", "spent", "own", "events", "strangers", "module", "other")
 
     def __init__(self, of):
         self.of, self.thread, self.module = of, get_ident(), module_file()
         self.open = []  # Calls, the innermost last
         self.spent, self.own, self.events, self.strangers = {}, 0, 0, 0
+        self.other = set()  # ids of the code of chains of which a call was none of those that are known
 
     def started(self, code, offset):
         t = mono()
@@ -305,11 +328,13 @@ class Watched:
             call.parent.inside.append((call.code, ns))
         if call.chain:
             codes = [code for code, _ in call.inside]
-            for one in self.of.get(call.code, ()):
-                if one.calls == codes:
-                    self.add(one, ns)
-                    for place, (_, each) in zip([p for p in one.places if p.code is not None], call.inside):
-                        self.add(place, each)
+            one = next((one for one in self.of.get(call.code, ()) if one.calls == codes and not one.why), None)
+            if one is None:
+                self.other.add(call.code)
+                return
+            self.add(one, ns)
+            for place, (_, each) in zip([p for p in one.places if p.code is not None], call.inside):
+                self.add(place, each)
 
     def add(self, place, ns):
         spent = self.spent.setdefault(place.number, [0, 0])

@@ -32,13 +32,15 @@ class Split:
         self.look = self.mask = self.before = self.row = None
         self.cost, self.each = 0, GUESS_NS  # ns of CPU time: of this one, of late
         self.full = full  # every second fetch, whatever that costs
-        self.chains = None  # chains.Chains, once one is looked at; False: an error of ours
+        self.chains = None  # chains.Chains, once one is looked at; False: there are none to be looked at
 
     def begin(self, fetches):
         """A fetch is about to begin."""
+        if self.chains is None:
+            self.guarded(self.find, fetches)
         c0 = cpu()
         self.running, self.row = True, None
-        self.guarded(self.watch, fetches)
+        self.guarded(self.watch)
         (disk, calls, read, text), queue = _io(), _queue()
         if calls >= 0:
             calls, read = calls + 2, read + text + queue[1]  # this reading itself, which is counted once it is over
@@ -71,7 +73,7 @@ class Split:
             self.back(fetches)
             self.guarded(self.watched)
         ring.ring.hook_ns += self.cost
-        self.each += (min(self.cost, 4 * self.each) - self.each) >> 2
+        self.each = max(self.cost, self.each - (self.each >> 2))
         self.next = fetches.fetch + (LEAST if self.full else min(max(LEAST, SHARE * self.each // max(took, 1)), MOST))
         if row is not None and batch is not None:
             numbers, spent = row
@@ -79,9 +81,10 @@ class Split:
             ring.put(ring.SPLIT, _SPLIT.pack(fetches.loader, fetches.number, fetches.worker, batch, fetches.fetch, fetches.samples, *numbers)
                      + struct.pack("<%dq" % len(tail), *tail), fetches.t_fetch)
 
-    def watch(self, fetches):
-        if self.chains is None:
-            self.chains = chains.Chains(fetches.slots.dataset, (fetches.loader, fetches.number, fetches.worker))
+    def find(self, fetches):
+        self.chains = chains.of(fetches.slots.dataset, (fetches.loader, fetches.number, fetches.worker))
+
+    def watch(self):
         self.chains.begin()
 
     def watched(self):
