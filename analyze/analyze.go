@@ -30,6 +30,7 @@ import (
 	"github.com/dptrace/dptrace/analyze/detect/unevenshards"
 	"github.com/dptrace/dptrace/analyze/detect/workerkilled"
 	"github.com/dptrace/dptrace/analyze/detect/wronglen"
+	"github.com/dptrace/dptrace/analyze/evidence/fetches"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
@@ -68,6 +69,7 @@ type Result struct {
 	Run      *traces.Run
 	Timeline *timeline.Timeline
 	Evidence *collect.Evidence // of the sources of the rules, and of those that were asked for
+	Fetches  fetches.ByLoader  // where their time went
 	Findings []finding.Finding // the surest first
 	Checks   []finding.Check   // by rule and loader
 
@@ -92,6 +94,7 @@ func Judge(evidence *collect.Evidence, rules []detect.Rule) (*Result, error) {
 	evidence.Make()
 	if failed := collect.Guard("the report", func() {
 		r.Timeline, r.Account = collect.Of(evidence, timeline.Source), collect.Of(evidence, account.Source)
+		r.Fetches = collect.Of(evidence, fetches.Source)
 		r.Findings, r.Checks = detect.Judge(rules, r.Timeline, evidence)
 	}); failed != nil {
 		return nil, fmt.Errorf("analyze: %w", failed)
@@ -102,7 +105,7 @@ func Judge(evidence *collect.Evidence, rules []detect.Rule) (*Result, error) {
 
 // Sources of some rules and of every result.
 func Sources(rules []detect.Rule) []collect.Any {
-	sources := []collect.Any{account.Source}
+	sources := []collect.Any{account.Source, fetches.Source}
 	for _, r := range rules {
 		sources = append(sources, r.Sources...)
 	}

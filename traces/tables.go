@@ -191,6 +191,52 @@ type BatchFetch struct {
 	Samples   int32  `col:"samples"`    // in the batch
 }
 
+// FetchSplit is where the time of one fetch went, of some of them: a small share of their time is spent on it, and no two in a row are
+// looked at. The numbers are of the thread that fetches, from the fetch's begin to its samples: wall_ns less cpu_ns less queue_ns was
+// spent blocked, in reading, in a sleep, waiting for a lock or for other threads.
+type FetchSplit struct {
+	Head             // ts_ns: fetch begins
+	Loader    uint32 `col:"loader"`     // as in BatchFetch
+	Pass      uint32 `col:"pass"`       // as in BatchFetch
+	Worker    int32  `col:"worker"`     // as in BatchFetch
+	Batch     uint32 `col:"batch"`      // as in BatchFetch
+	Fetch     uint32 `col:"fetch"`      // as in BatchFetch
+	Samples   int32  `col:"samples"`    // in the batch
+	WallNS    int64  `col:"wall_ns"`    // BatchFetch.FetchNS of it
+	CPUNS     int64  `col:"cpu_ns"`     // on a processor
+	OthersNS  int64  `col:"others_ns"`  // on processors: the other threads of the process, meanwhile
+	QueueNS   int64  `col:"queue_ns"`   // ready to run, waiting for a processor; -1 the kernel does not say
+	ReadBytes int64  `col:"read_bytes"` // by system calls, of files, pipes or sockets, cached or not; -1 as above
+	Reads     int64  `col:"reads"`      // these system calls; -1 as above
+	DiskBytes int64  `col:"disk_bytes"` // that had to come from a disk, by such calls or as pages of a mapping; -1 as above
+	OwnNS     int64  `col:"own_ns"`     // of cpu_ns and wall_ns, what it took to look at transforms
+	// Transform.Transform of those that were timed in it, and of each how often it was called and what all calls took, without own_ns
+	Transforms []int64 `col:"transforms"`
+	Calls      []int64 `col:"calls"`
+	SpentNS    []int64 `col:"spent_ns"`
+}
+
+// Transform is a chain of transforms that a dataset holds, or one of its places: an object with a list of callables named transforms, as
+// torchvision's Compose, or a torch.nn.Sequential. A call of a chain is timed in FetchSplit where its own code has called its places,
+// all and in their order, in the thread that fetches.
+type Transform struct {
+	Head             // ts_ns: it was found
+	Loader    uint32 `col:"loader"`    // as in BatchFetch
+	Pass      uint32 `col:"pass"`      // as in BatchFetch
+	Worker    int32  `col:"worker"`    // as in BatchFetch
+	Transform uint32 `col:"transform"` // from 1 in its process
+	Chain     string `col:"chain"`     // where the chain is: dataset.transform
+	Place     int32  `col:"place"`     // in the chain, from 0; -1 the chain itself
+	Path      string `col:"path"`      // where it is: dataset.transform.transforms[0]
+	Class     string `col:"class"`     // or the qualified name of a function
+	File      string `col:"file"`      // of the code that a call of it runs; "" not known
+	Line      int32  `col:"line"`      // in File
+	// why it is not timed; "" it is. "Python 3.11", "free-threaded": this interpreter cannot tell. two such chains: calls of them could
+	// not be told apart. not written in Python, a generator, wrapped (the code of a decorator, which others have too), its own forward:
+	// there is no code of its own
+	Why string `col:"why"`
+}
+
 // BatchNext is one delivery to the training loop, or its failure; or (exit) the
 // end of a process that was delivered any. What it says of the training loop is
 // of the time since the row before of the same process, whatever its loader, and

@@ -12,11 +12,13 @@ import (
 var (
 	putPayload    = payloadOf("put", traces.BatchPut{}, "n")
 	fetchPayload  = payloadOf("fetch", traces.BatchFetch{})
+	splitPayload  = payloadOf("split", traces.FetchSplit{}, "n")
 	nextPayload   = payloadOf("next", traces.BatchNext{}, "status")
 	statePayload  = payloadOf("state", traces.RngState{}, "when", "id_length")
 	digestPayload = payloadOf("digest", traces.Digest{}, "n", "indexed", "rowed", "names_length")
 
 	putN          = at(putPayload.Layout, "n", 'i')
+	splitN        = at(splitPayload.Layout, "n", 'I')
 	nextStatus    = at(nextPayload.Layout, "status", 'I')
 	stateWhen     = at(statePayload.Layout, "when", 'H')
 	stateIDLength = at(statePayload.Layout, "id_length", 'H')
@@ -42,6 +44,8 @@ func decode(rec record, h traces.Head) (row any, ok bool) {
 		return decodePut(rec.payload, h)
 	case typeFetch:
 		return decodeFetch(rec.payload, h)
+	case typeSplit:
+		return decodeSplit(rec.payload, h)
 	case typeNext:
 		return decodeNext(rec.payload, h)
 	case typeState:
@@ -91,6 +95,8 @@ func blank(kind uint16, h traces.Head) any {
 		return &traces.SetEpoch{Head: h, Epoch: -1}
 	case typeAct:
 		return &traces.Act{Head: h}
+	case typeTransform:
+		return &traces.Transform{Head: h, Worker: -1}
 	case typeSearch:
 		return &traces.RngSearch{Head: h, Worker: -1}
 	}
@@ -172,6 +178,20 @@ func decodeFetch(b []byte, h traces.Head) (any, bool) {
 	row := traces.BatchFetch{Head: h}
 	_, ok := fetchPayload.fill(&row, b)
 	return &row, ok
+}
+
+func decodeSplit(b []byte, h traces.Head) (any, bool) {
+	row := traces.FetchSplit{Head: h}
+	rest, ok := splitPayload.fill(&row, b)
+	if !ok {
+		return nil, false
+	}
+	all, rest, ok := numbers(rest, 3*int64(u32(b, splitN)))
+	row.Transforms, row.Calls, row.SpentNS = []int64{}, []int64{}, []int64{}
+	for i := 0; i+2 < len(all); i += 3 {
+		row.Transforms, row.Calls, row.SpentNS = append(row.Transforms, all[i]), append(row.Calls, all[i+1]), append(row.SpentNS, all[i+2])
+	}
+	return &row, ok && len(rest) == 0
 }
 
 func decodeNext(b []byte, h traces.Head) (any, bool) {

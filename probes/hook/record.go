@@ -31,6 +31,8 @@ const (
 	typeSetEpoch
 	typeAct
 	typeSearch
+	typeSplit
+	typeTransform
 )
 
 // The fixed part of a record.

@@ -92,6 +92,23 @@ func TestTake(t *testing.T) {
 			fixed("fetch", values{"pass": 2, "worker": 1, "batch": 4, "fetch": 5, "wait_ns": 6, "fetch_ns": 7, "collate_ns": 8, "put_ns": 9,
 				"samples": 10}),
 			[]any{&traces.BatchFetch{Head: h, Pass: 2, Worker: 1, Batch: 4, Fetch: 5, WaitNS: 6, FetchNS: 7, CollateNS: 8, PutNS: 9, Samples: 10}}},
+		{"split", typeSplit,
+			fixed("split", values{"loader": 1, "pass": 2, "worker": -1, "batch": 4, "fetch": 5, "samples": 6, "wall_ns": 70, "cpu_ns": 20,
+				"others_ns": 3, "queue_ns": -1, "read_bytes": 9, "reads": 2, "disk_bytes": 4096, "own_ns": 8}),
+			[]any{&traces.FetchSplit{Head: h, Loader: 1, Pass: 2, Worker: -1, Batch: 4, Fetch: 5, Samples: 6, WallNS: 70, CPUNS: 20, OthersNS: 3,
+				QueueNS: -1, ReadBytes: 9, Reads: 2, DiskBytes: 4096, OwnNS: 8, Transforms: []int64{}, Calls: []int64{}, SpentNS: []int64{}}}},
+		{"split with transforms", typeSplit,
+			append(fixed("split", values{"worker": 2, "n": 2}), pack(int64(1), int64(8), int64(700), int64(3), int64(9), int64(-1))...),
+			[]any{&traces.FetchSplit{Head: h, Worker: 2, Transforms: []int64{1, 3}, Calls: []int64{8, 9}, SpentNS: []int64{700, -1}}}},
+		{"split that claims more than it has", typeSplit,
+			append(fixed("split", values{"worker": 2, "n": 1 << 31}), pack(int64(1), int64(8), int64(700))...), nil},
+		{"split with more than it says", typeSplit, append(fixed("split", values{"worker": 2}), pack(int64(1))...), nil},
+		{"transform", typeTransform,
+			[]byte(`{"loader": 1, "pass": 0, "worker": -1, "transform": 2, "chain": "dataset.transform", "place": 0, "path": "dataset.transform.transforms[0]",
+				"class": "data.Crop", "file": "/data.py", "line": 7, "why": ""}`),
+			[]any{&traces.Transform{Head: h, Loader: 1, Worker: -1, Transform: 2, Chain: "dataset.transform", Path: "dataset.transform.transforms[0]",
+				Class: "data.Crop", File: "/data.py", Line: 7}}},
+		{"split cut short", typeSplit, pack(uint32(1)), nil},
 		{"next with gradients", typeNext,
 			fixed("next", values{"loader": 1, "pass": 2, "batch": 3, "worker": -2, "status": 1 + int64(layouts.Added["grad"]), "call_ns": 6, "arrived_ns": 7,
 				"steps": 8, "optimizer": 9, "backwards": 10, "grads_from": 11, "grads_to": 12, "restarts": 13, "rows": -1}),
@@ -185,7 +202,7 @@ func TestTake(t *testing.T) {
 				t.Errorf("rows (-want +got):\n%s", diff)
 			}
 			var bad uint64
-			if tc.want == nil && tc.kind <= typeSearch {
+			if tc.want == nil && tc.kind <= typeTransform {
 				bad = 1
 			}
 			if s.bad != bad {

@@ -69,6 +69,10 @@ class Record:
         self.indices = list(each.unpack_from(rest)) if self.n >= 0 else rest.decode()
         self.ids = list(each.unpack(rest[each.size:])) if self.n >= 0 and len(rest) > each.size else []
 
+    def rest_of_split(self, rest):
+        numbers = struct.unpack("<%dq" % (3 * self.n), rest)
+        self.spent = {numbers[i]: numbers[i + 1:i + 3] for i in range(0, len(numbers), 3)}
+
     def rest_of_state(self, rest):
         self.when, self.id, self.raw = layouts.WHEN_VALUES[self.when], rest[:self.id_length], rest[self.id_length:]
 

@@ -14,7 +14,7 @@ sys.path.insert(0, PYTHON)
 import rings  # noqa: E402
 from dptrace_hook.patch import twin_delivering, twin_serving  # noqa: E402
 from dptrace_hook.record import layouts, ring  # noqa: E402
-from dptrace_hook.read import digests, open_files, slots  # noqa: E402
+from dptrace_hook.read import digests, open_files, slots, splits  # noqa: E402
 from dptrace_hook.watch import fetches, iterators, steps, training  # noqa: E402
 
 
@@ -69,10 +69,19 @@ class Payloads(unittest.TestCase):
 
     def test_fetch_of_the_main_process(self):
         one = Some(fetch=3, slots=mock.Mock(), asked=[], t_fetch=1000, t_collate=1007, t_collated=1015, digest_ns=0, digests=None,
-                   serving=None, loader=6, number=1, samples=5, calls=0, own_ns=0, entered_ns=0)
+                   serving=None, loader=6, number=1, samples=5, calls=0, own_ns=0, entered_ns=0,
+                   split=Some(running=False, next=9))
         with mock.patch.object(open_files, "main"):
             fetches.leave(one, None, (Some(),), None)
         self.check("fetch", 1000, loader=6, pass_=1, worker=-1, batch=3, fetch=3, wait_ns=0, fetch_ns=7, collate_ns=8, put_ns=0, samples=5)
+
+    def test_split(self):
+        one = Some(fetch=3, loader=6, number=1, worker=-1, samples=5, t_fetch=1000)
+        split = splits.Split(False)
+        split.running, split.row = True, ((70, 20, 3, -1, 9, 2, 4096, 8, 2), {1: [5, 60], 4: [6, 50]})
+        split.end(one, 4, 100)
+        self.check("split", 1000, loader=6, pass_=1, worker=-1, batch=4, fetch=3, samples=5, wall_ns=70, cpu_ns=20, others_ns=3, queue_ns=-1,
+                   read_bytes=9, reads=2, disk_bytes=4096, own_ns=8, n=2, spent={1: (5, 60), 4: (6, 50)})
 
     def test_next(self):
         now = twin_delivering.Training()

@@ -8,7 +8,7 @@ from struct import Struct
 
 # The types of records, by their number. Never reused, never in another order: new ones come last.
 (PAD, PROCESS, LOADER, PASS, WORKER, PUT, FETCH, NEXT, SLOT, STATE, OPTIMIZER, EXCEPTION, DIST, ERRORS, EXTENT, PRIVATE,
- DATASET, ATTRIBUTE, DIGEST, LEFTOVER, OPENED, SET_EPOCH, ACT, SEARCH) = range(24)
+ DATASET, ATTRIBUTE, DIGEST, LEFTOVER, OPENED, SET_EPOCH, ACT, SEARCH, SPLIT, TRANSFORM) = range(26)
 
 HEADER_BYTES = 128  # before the ring; its fields take less
 
@@ -100,6 +100,23 @@ DIGEST_FIELDS = (
     ("indexed", "H"),
     ("rowed", "H"),
     ("names_length", "H"),
+)
+SPLIT_FIELDS = (
+    ("loader", "I"),
+    ("pass", "I"),
+    ("worker", "i"),
+    ("batch", "I"),
+    ("fetch", "I"),
+    ("samples", "i"),
+    ("wall_ns", "q"),
+    ("cpu_ns", "q"),
+    ("others_ns", "q"),
+    ("queue_ns", "q"),
+    ("read_bytes", "q"),
+    ("reads", "q"),
+    ("disk_bytes", "q"),
+    ("own_ns", "q"),
+    ("n", "I"),
 )
 
 # What the numbers of a field mean, from 0.

@@ -8,7 +8,7 @@ from ..patch import wrapping
 from ..patch.load import native
 from ..record import guard, ring
 from ..record.ring import cpu, mono
-from ..read import attributes, digests, heap, objects, open_files, pagemap, slots
+from ..read import attributes, digests, heap, objects, open_files, pagemap, slots, splits
 from ..read.quiet import Quiet
 from . import failures
 
@@ -49,6 +49,7 @@ class Fetches(native.Fetching):
         self.entered_ns = 0
         self.digests = None  # digests.Digests
         self.own = digests.own(collate)
+        self.split = splits.Split(ring.session().get("digest") == "full")
         self.slots = slots.Slots(loader, number, worker, dataset, collate)
 
 
@@ -136,6 +137,8 @@ def enter(args, kwargs):
     fetches.asked = args[1] if len(args) > 1 else ()
     if measured:
         fetches.entered_ns = cpu() - c0
+    if fetches.fetch >= fetches.split.next:
+        fetches.split.begin(fetches)
     fetches.t_fetch = mono()
     return fetches
 
@@ -146,6 +149,8 @@ before_fetch = native.entering(enter)
 def failed(fetches, raised, args, kwargs):
     if fetches is None:
         return
+    if fetches.split.running:
+        fetches.split.end(fetches, None, mono() - fetches.t_fetch)
     if issubclass(type(raised), StopIteration):
         if fetches.batched:
             failures.leftover(raised, fetches.loader, fetches.number, fetches.worker, fetches.asked)
@@ -160,8 +165,11 @@ def leave(fetches, result, args, kwargs):
     if fetches is None:
         return
     t0, t1, number = fetches.t_fetch, mono(), fetches.fetch
-    measured = number < slots.EIGHTH or not number % slots.EIGHTH  # the first walk and search, which no other does
+    one, split = number < slots.EIGHTH, fetches.split.running  # the first walk and search, which no other does
+    measured = one or split or not number % slots.EIGHTH
     c0 = cpu() if measured else 0
+    if split:
+        fetches.split.end(fetches, number if fetches.serving is None else fetches.serving.batch, t1 - t0)
     fetches.slots.after(number, t1 - t0)
     if number in slots.SEARCH_AFTER:
         fetches.slots.search(args[0].__dict__.get("dataset_iter"), number)
@@ -184,7 +192,8 @@ def leave(fetches, result, args, kwargs):
     ring.ring.calls += fetches.calls + 1
     ring.ring.hook_ns += fetches.own_ns
     if measured:
-        ring.ring.cost(fetches.entered_ns + cpu() - c0, 1 if fetches.calls or number < slots.EIGHTH else slots.EIGHTH)
+        one = one or fetches.calls or number % slots.EIGHTH  # else it stands for those that are not measured
+        ring.ring.cost(fetches.entered_ns + cpu() - c0, 1 if one else slots.EIGHTH)
     fetches.calls = fetches.own_ns = fetches.fetched_ns = fetches.fetched_samples = 0
 
 
@@ -204,7 +213,7 @@ def quiet(fetches, number):
     for search in slots.SEARCH_AFTER:
         if number < search < due:
             due = search
-    fetches.due = due
+    fetches.due = min(due, fetches.split.next)
 
 
 def first(fetches, fetcher):

@@ -10,7 +10,7 @@ import threading
 
 from ..patch import wrapping
 from ..record import guard, ring
-from ..read import attributes, heap, identity, modes, objects, slots
+from ..read import attributes, chains, heap, identity, modes, objects, slots
 from . import children, collectives, dist, failures, fetches, iterators, processes, steps, training
 
 _state = {"fork": None, "tasks": 0}
@@ -43,6 +43,7 @@ def forked():
     collectives.after_fork()
     identity.after_fork()
     attributes.after_fork()
+    chains.after_fork()
     modes.after_fork()
     steps.after_fork()
     training.after_fork()
