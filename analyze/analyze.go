@@ -30,6 +30,7 @@ import (
 	"github.com/dptrace/dptrace/analyze/detect/unevenshards"
 	"github.com/dptrace/dptrace/analyze/detect/workerkilled"
 	"github.com/dptrace/dptrace/analyze/detect/wronglen"
+	"github.com/dptrace/dptrace/analyze/evidence/looptime"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
@@ -70,6 +71,7 @@ type Result struct {
 	Evidence *collect.Evidence // of the sources of the rules, and of those that were asked for
 	Findings []finding.Finding // the surest first
 	Checks   []finding.Check   // by rule and loader
+	Loops    *looptime.Loops   // where the loops' time went; nil: it could not be told
 
 	Unused []accept.Entry // of dptrace.toml: they accept nothing that was found
 }
@@ -96,13 +98,14 @@ func Judge(evidence *collect.Evidence, rules []detect.Rule) (*Result, error) {
 	}); failed != nil {
 		return nil, fmt.Errorf("analyze: %w", failed)
 	}
+	_ = collect.Guard("where the time went", func() { r.Loops = collect.Of(evidence, looptime.Source) })
 	slices.SortStableFunc(r.Findings, func(a, b finding.Finding) int { return int(b.Certainty - a.Certainty) })
 	return r, nil
 }
 
 // Sources of some rules and of every result.
 func Sources(rules []detect.Rule) []collect.Any {
-	sources := []collect.Any{account.Source}
+	sources := []collect.Any{account.Source, looptime.Source}
 	for _, r := range rules {
 		sources = append(sources, r.Sources...)
 	}
