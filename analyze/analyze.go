@@ -10,9 +10,12 @@ import (
 	"github.com/dptrace/dptrace/analyze/account"
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/detect/cpuoversubscribed"
 	"github.com/dptrace/dptrace/analyze/detect/datasetcopiedperworker"
+	"github.com/dptrace/dptrace/analyze/detect/epochstartcost"
 	"github.com/dptrace/dptrace/analyze/detect/idleworkers"
 	"github.com/dptrace/dptrace/analyze/detect/lastbatchsize1"
+	"github.com/dptrace/dptrace/analyze/detect/loaderbottleneck"
 	"github.com/dptrace/dptrace/analyze/detect/memorygrowthcow"
 	"github.com/dptrace/dptrace/analyze/detect/notshuffled"
 	"github.com/dptrace/dptrace/analyze/detect/orderrepeats"
@@ -57,6 +60,9 @@ var Rules = []detect.Rule{
 	samplesdropped.Rule,
 	memorygrowthcow.Rule,
 	datasetcopiedperworker.Rule,
+	loaderbottleneck.Rule,
+	epochstartcost.Rule,
+	cpuoversubscribed.Rule,
 	workerkilled.Rule,
 	swallowedcrash.Rule,
 }

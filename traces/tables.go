@@ -130,6 +130,7 @@ type Pass struct {
 	Delivered    uint32 `col:"delivered"`     // batches, at end
 	LenAsked     int64  `col:"len_asked"`     // Loader.LenAsked, at end
 	Thread       string `col:"thread"`        // that called iter(), at begin: main, other; "" not known
+	ThreadID     uint32 `col:"thread_id"`     // low bits of its identity; 0 not known
 }
 
 // Worker is the begin, readiness or end of one worker process or thread, or of
@@ -222,6 +223,7 @@ type BatchNext struct {
 	Evaluating bool   `col:"evaluating"` // eval() was called on a module that is trained, or it still is in evaluation mode
 	Alone      bool   `col:"alone"`      // a batch norm in training mode was given one row, after a batch of one row
 	Watched    bool   `col:"watched"`    // Backwards and what follows is known: no older trace, and no gradients that come from elsewhere
+	Thread     uint32 `col:"thread"`     // that called next(): low bits of its identity; 0 not known
 }
 
 // RngSlot is one generator as the program names it. Slots are numbered per process.

@@ -43,7 +43,7 @@ func decode(rec record, h traces.Head) (row any, ok bool) {
 	case typeFetch:
 		return decodeFetch(rec.payload, h)
 	case typeNext:
-		return decodeNext(rec.payload, h)
+		return decodeNext(rec.payload, h, rec.thread)
 	case typeState:
 		return decodeState(rec.payload, h)
 	case typeDigest:
@@ -58,6 +58,9 @@ func decode(rec record, h traces.Head) (row any, ok bool) {
 		return nil, false
 	}
 	f.fill(row)
+	if p, is := row.(*traces.Pass); is {
+		p.ThreadID = rec.thread
+	}
 	return row, true
 }
 
@@ -174,8 +177,8 @@ func decodeFetch(b []byte, h traces.Head) (any, bool) {
 	return &row, ok
 }
 
-func decodeNext(b []byte, h traces.Head) (any, bool) {
-	row := traces.BatchNext{Head: h}
+func decodeNext(b []byte, h traces.Head, thread uint32) (any, bool) {
+	row := traces.BatchNext{Head: h, Thread: thread}
 	if _, ok := nextPayload.fill(&row, b); !ok {
 		return nil, false
 	}

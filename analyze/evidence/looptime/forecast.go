@@ -92,17 +92,17 @@ func (r *Rank) Predict(c Change) (f Forecast, why string) {
 	if why != "" {
 		return f, why
 	}
-	now, measured, n := r.run(Change{}, cost)
-	if n == 0 {
+	as := r.run(Change{}, cost)
+	if as.counted == 0 {
 		return f, "too few batches"
 	}
-	if off := now/measured - 1; off > credible || off < -credible {
-		return f, fmt.Sprintf("a replay of the run as it was gives %.2f times the time that was measured", now/measured)
+	if off := as.total/as.measured - 1; off > credible || off < -credible {
+		return f, fmt.Sprintf("a replay of the run as it was gives %.2f times the time that was measured", as.total/as.measured)
 	}
-	then, _, _ := r.run(c, cost)
+	now, then := as.whole, r.run(c, cost).whole
 	alone := cost
 	alone.free = cost.most // other programs leave all processors to the run
-	best, _, _ := r.run(c, alone)
+	best := r.run(c, alone).whole
 	if best < (1-credible)*then {
 		return f, fmt.Sprintf("other programs take %.1f of %d processors: whether they make room for more workers is not known",
 			r.Processors.Others, r.Processors.Online)
@@ -116,8 +116,14 @@ func (r *Rank) Predict(c Change) (f Forecast, why string) {
 	return f, ""
 }
 
-// run replays what is kept of all passes, changed; measured is what it took.
-func (r *Rank) run(c Change, cost cost) (total, measured float64, n int) {
+// played is what replays of all that is kept of a rank gave, in seconds.
+type played struct {
+	replayed
+	measured float64 // what took total in the run
+}
+
+// run replays what is kept of all passes, changed.
+func (r *Rank) run(c Change, cost cost) (sum played) {
 	for _, x := range r.Passes {
 		q := queues{x.Count, x.Ahead}
 		if c.Workers > 0 {
@@ -129,7 +135,7 @@ func (r *Rank) run(c Change, cost cost) (total, measured float64, n int) {
 		}
 		factor := cost.factor(x.Count, q.workers)
 		// As it was and as it would be are counted from the same batch on.
-		warm := 2 * max(q.workers, x.Count) * max(q.ahead, x.Ahead)
+		warm := 2 * max(q.workers, x.Count, 1) * max(q.ahead, x.Ahead)
 		for _, times := range x.times(c, factor) {
 			from := 0
 			if times.from > 0 {
@@ -139,12 +145,13 @@ func (r *Rank) run(c Change, cost cost) (total, measured float64, n int) {
 				continue
 			}
 			out := q.replay(times.all, from)
-			total += out.total
-			n += out.counted
-			measured += times.took(from)
+			sum.total += out.total
+			sum.whole += out.whole
+			sum.counted += out.counted
+			sum.measured += times.took(from)
 		}
 	}
-	return total, measured, n
+	return sum
 }
 
 // stretchOf batches that follow each other.

@@ -114,10 +114,13 @@ type Processors struct {
 	Run       float64 // that the run's processes used, on average over the recording
 	Others    float64 // that other programs used, likewise; <0 not known
 	Rows      []uint64
+
+	Accelerators string // that the machine has: none, or their kinds; "" not known
 }
 
 func (p *partRows) processorsOf() Processors {
-	out := Processors{Count: float64(p.host.CPUs), Stopped: -1, StoppedNS: -1, Idle: -1, Others: -1}
+	out := Processors{Count: float64(p.host.CPUs), Stopped: -1, StoppedNS: -1, Idle: -1, Others: -1,
+		Accelerators: p.host.Accelerators}
 	if len(p.cpu) == 0 {
 		return out
 	}

@@ -303,6 +303,20 @@ func (r *Rank) workers() {
 	slices.SortFunc(r.Workers, func(a, b Worker) int { return cmp.Compare(a.Number, b.Number) })
 }
 
+// Aside reports whether some thread other than the main one called next(), which
+// may have worked meanwhile; known is false of older traces.
+func (l *Loop) Aside() (aside, known bool) {
+	for _, r := range l.Ranks {
+		for _, x := range r.Passes {
+			if x.Began == nil || x.Began.Thread == "" || x.main.thread == 0 {
+				return aside, false
+			}
+			aside = aside || x.main.threads || x.Began.Thread != "main" || x.Began.ThreadID != x.main.thread
+		}
+	}
+	return aside, true
+}
+
 // Role of the loop's passes.
 func (l *Loop) Role() timeline.Role {
 	role := timeline.Unknown
@@ -316,14 +330,9 @@ func (l *Loop) Role() timeline.Role {
 
 // Without is the share of the loop's time in which it waited, if a share of the
 // longest waits had not been, and if that of the longest steps had not.
-func (l *Loop) Without(longest float64) (waits, steps float64) {
-	var w, s, tw, ts float64
-	for _, r := range l.Ranks {
-		w += float64(r.waits.without(0))
-		s += float64(r.steps.without(0))
-		tw += float64(r.waits.without(longest))
-		ts += float64(r.steps.without(longest))
-	}
+func (r *Rank) Without(longest float64) (waits, steps float64) {
+	w, s := float64(r.waits.without(0)), float64(r.steps.without(0))
+	tw, ts := float64(r.waits.without(longest)), float64(r.steps.without(longest))
 	return ratio(tw, tw+s), ratio(w, w+ts)
 }
 
@@ -349,3 +358,61 @@ func ratio(a, b float64) float64 {
 
 // Part of the trace that a rank is recorded in.
 func (r *Rank) Part() *traces.Part { return r.Loader.Process.Part }
+
+// Accelerators of the rank's machine: none, or their kinds; "" not known.
+func (r *Rank) Accelerators() string { return r.Processors.Accelerators }
+
+// Computing is how much of the fetches' time their processes had a processor, at
+// least; ok is false if it is not known. Without workers the steps are taken to
+// have had one all the time.
+func (r *Rank) Computing() (share float64, ok bool) {
+	if len(r.Workers) > 0 {
+		work := ratio(r.Busy.Seconds(), r.Busy.Seconds()+r.Idle.Seconds())
+		if r.Fetchers.Wall == 0 || work <= 0 {
+			return 0, false
+		}
+		return min(ratio(float64(r.Fetchers.CPU), float64(r.Fetchers.Wall))/work, 1), true
+	}
+	if r.Main.Wall == 0 || r.Waited <= 0 {
+		return 0, false
+	}
+	cpu := ratio(float64(r.Main.CPU), float64(r.Main.Wall)) * r.Total.Seconds()
+	return max(ratio(cpu-r.Step().Seconds(), r.Waited.Seconds()), 0), true
+}
+
+// Reading is how many bytes of each batch came from disks; ok is false if it is not
+// known.
+func (r *Rank) Reading() (bytes int64, ok bool) {
+	u := r.Fetchers
+	if len(r.Workers) == 0 {
+		u = r.Main
+	}
+	if u.Wall == 0 || r.Total <= 0 {
+		return 0, false
+	}
+	perSecond := float64(u.Read) / (float64(u.Wall) / 1e9) * float64(max(len(r.Workers), 1))
+	return int64(perSecond * r.Total.Seconds() / float64(max(r.Delivered, 1))), true
+}
+
+// Held is for how much of their time the processes that fetch could have worked and
+// waited for a processor; ok is false if it is not known.
+func (r *Rank) Held() (share float64, ok bool) {
+	u := r.Fetchers
+	if len(r.Workers) == 0 {
+		u = r.Main
+	}
+	if !u.Timed || u.Wall == 0 {
+		return 0, false
+	}
+	return ratio(float64(u.Delay), float64(u.Wall)), true
+}
+
+// Foreign is how much of what is waited for processors is owed to other programs.
+func (r *Rank) Foreign() float64 { return r.foreign() }
+
+// Saturated reports whether the workers hardly ever had nothing to do: then the
+// loader works as fast as it can, whatever the loop does meanwhile.
+func (r *Rank) Saturated() bool {
+	const idle = 0.1
+	return len(r.Workers) > 0 && r.Busy > 0 && ratio(r.Idle.Seconds(), r.Busy.Seconds()+r.Idle.Seconds()) < idle
+}

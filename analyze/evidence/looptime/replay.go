@@ -20,6 +20,7 @@ type queues struct{ workers, ahead int }
 // replayed is what came of it.
 type replayed struct {
 	total   float64 // from the first counted delivery to the last
+	whole   float64 // the same from the begin of the pass, if warm is 0
 	waited  float64 // of that, in next()
 	counted int     // deliveries after the first one
 }
@@ -61,6 +62,10 @@ func (q queues) replay(all []batchTimes, warm int) (out replayed) {
 		}
 		now += all[i].step
 	}
+	out.whole = out.total
+	if warm == 0 {
+		out.whole += begun
+	}
 	return out
 }
 
@@ -68,11 +73,15 @@ func (q queues) replay(all []batchTimes, warm int) (out replayed) {
 func inline(all []batchTimes, warm int) (out replayed) {
 	for i := range all {
 		wait := all[i].own + all[i].service
-		if i > warm {
+		switch {
+		case i > warm:
 			out.waited += wait
 			out.total += wait + all[i-1].step
 			out.counted++
+		case warm == 0:
+			out.whole = wait
 		}
 	}
+	out.whole += out.total
 	return out
 }

@@ -17,6 +17,8 @@ type mainSide struct {
 	puts, putNS int64
 	batches     series[delivery]
 	rows        [2]uint64 // first and last
+	thread      uint32    // that called next(); 0 not known
+	threads     bool      // there were several
 }
 
 // delivery is one call of next() that gave a batch.
@@ -111,6 +113,8 @@ func (p *partRows) next(r *traces.BatchNext) {
 	if r.ArrivedNS > r.CallNS {
 		own = max(r.TsNS-r.ArrivedNS, 0)
 	}
+	m.threads = m.threads || m.delivered > 0 && r.Thread != m.thread
+	m.thread = r.Thread
 	if m.delivered == 0 {
 		m.first, m.rows[0] = r.TsNS, r.Seq
 	} else {
