@@ -47,6 +47,7 @@ func Text(w io.Writer, r *analyze.Result, o Options) error {
 		p.countedChecks(r.Checks)
 	}
 	p.waits(r)
+	p.loopTimes(r)
 	p.unused(r)
 	p.unwatched(r)
 	p.losses(r)

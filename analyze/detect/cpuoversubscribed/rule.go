@@ -88,10 +88,10 @@ func shareOf(c *detect.Case, r *looptime.Rank) *share {
 }
 
 // own reports whether it is the run's own threads that fill the processors: a quota
-// stopped it, or others hardly use any.
+// stopped it, or others found room beside what the run may use.
 func (s *share) own() bool {
 	p := s.rank.Processors
-	return p.Stopped >= stopped || p.Others >= 0 && p.Others < 0.1*p.Count
+	return p.Stopped >= stopped || p.Others >= 0 && p.Others-(float64(p.Online)-p.Count) < 0.1*p.Count
 }
 
 // waited is how long the training process waited for a processor.

@@ -44,6 +44,9 @@ func EvenFetch(ns int64) func(pass, batch, worker int) int64 {
 // Processors writes what the run may use of the machine's processors at two times:
 // thousandths, and how many others take.
 func (r *Run) Processors(allowed int32, quota int64, online int32, others float64, stopped float64) {
+	if r.older {
+		return
+	}
 	const from = 1e9
 	wall := r.clock - from
 	row := traces.Cpu{Head: traces.Head{TsNS: from}, Allowed: allowed, Processors: int64(allowed) * 1000, Periods: -1, Throttled: -1,
@@ -87,6 +90,7 @@ type timedPlay struct {
 // Time plays all passes of a loader.
 func (p *Process) Time(t Timed) {
 	p.loaders++
+	p.Run.older = p.Run.older || t.Older
 	if t.Ahead == 0 {
 		t.Ahead = 2
 	}

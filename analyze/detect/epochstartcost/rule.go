@@ -22,10 +22,9 @@ var Rule = detect.Rule{
 	Excuses: []detect.Excuse{{
 		Text: "other programs on the machine took the processors, and the workers' starts waited for them.",
 		Excluded: func(_ *detect.Case, f *finding.Finding) bool {
-			const much = 0.15
 			r := f.Facts.(*starts).worst.rank
-			held, ok := r.Held()
-			return ok && held*r.Foreign() < much
+			disturbed, known := r.Disturbed(r.Starters)
+			return known && !disturbed
 		},
 	}},
 	Judge: judge,

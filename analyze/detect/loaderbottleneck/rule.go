@@ -171,7 +171,6 @@ func alone(_ *waits, r *looptime.Rank) bool { return r.Accelerators() == "none" 
 // undisturbed reports whether the fetches got their processors, as far as other
 // programs are concerned.
 func undisturbed(_ *waits, r *looptime.Rank) bool {
-	const much = 0.15
-	held, ok := r.Held()
-	return ok && held*r.Foreign() < much
+	disturbed, known := r.Disturbed(r.Fetching())
+	return known && !disturbed
 }

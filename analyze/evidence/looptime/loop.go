@@ -58,6 +58,7 @@ type Rank struct {
 
 	Main       Use // of the training process, while it was in the loop
 	Fetchers   Use // of the workers, while it was in the loop
+	Starters   Use // of workers that were started after the first pass, until their pass's first batch
 	Covered    int // workers that were looked at, passes added up
 	Busy       time.Duration
 	Idle       time.Duration // of the workers, for want of an index
@@ -226,6 +227,9 @@ func (p *partRows) use(r *Rank, x *Pass) {
 		}
 		r.Busy += time.Duration(s.fetch + s.collate)
 		r.Idle += time.Duration(s.idle)
+		if u, ok := p.between(s.worker.Process, s.worker.Process.Begin, x.main.first); ok && x.Start.Made > 0 && len(r.Passes) > 1 {
+			r.Starters.add(u)
+		}
 		u, ok := p.between(s.worker.Process, max(x.main.first, s.worker.Process.Begin), x.main.last)
 		if !ok && s.ended > 0 && s.worker.Process.End > s.begun { // it did not live long enough to be looked at twice
 			u, ok = Use{Wall: s.worker.Process.End - s.begun, CPU: s.ended}, true
@@ -383,10 +387,7 @@ func (r *Rank) Computing() (share float64, ok bool) {
 // Reading is how many bytes of each batch came from disks; ok is false if it is not
 // known.
 func (r *Rank) Reading() (bytes int64, ok bool) {
-	u := r.Fetchers
-	if len(r.Workers) == 0 {
-		u = r.Main
-	}
+	u := r.Fetching()
 	if u.Wall == 0 || r.Total <= 0 {
 		return 0, false
 	}
@@ -397,18 +398,34 @@ func (r *Rank) Reading() (bytes int64, ok bool) {
 // Held is for how much of their time the processes that fetch could have worked and
 // waited for a processor; ok is false if it is not known.
 func (r *Rank) Held() (share float64, ok bool) {
-	u := r.Fetchers
-	if len(r.Workers) == 0 {
-		u = r.Main
-	}
+	u := r.Fetching()
 	if !u.Timed || u.Wall == 0 {
 		return 0, false
 	}
 	return ratio(float64(u.Delay), float64(u.Wall)), true
 }
 
-// Foreign is how much of what is waited for processors is owed to other programs.
-func (r *Rank) Foreign() float64 { return r.foreign() }
+// Disturbed reports whether other programs took processors that the run waited for:
+// in so large a share of the time that use is of. Known is false if that is not known.
+func (r *Rank) Disturbed(u Use) (disturbed, known bool) {
+	const much, few = 0.15, 0.1 // of the time; of the processors
+	p := r.Processors
+	if p.Others >= 0 && p.Online > 0 && p.Others < few*float64(p.Online) {
+		return false, true
+	}
+	if !u.Timed || u.Wall == 0 {
+		return false, false
+	}
+	return ratio(float64(u.Delay), float64(u.Wall))*r.foreign() >= much, true
+}
+
+// Fetching is what the processes that fetch used, while the loop ran.
+func (r *Rank) Fetching() Use {
+	if len(r.Workers) > 0 {
+		return r.Fetchers
+	}
+	return r.Main
+}
 
 // Saturated reports whether the workers hardly ever had nothing to do: then the
 // loader works as fast as it can, whatever the loop does meanwhile.

@@ -34,6 +34,9 @@ func (s Stage) Mean() time.Duration {
 // names is all stages, in the order of a batch's way.
 var names = []string{Sampler, Fetch, Collate, Queue}
 
+// Names of all stages, in the order of a batch's way.
+func Names() []string { return slices.Clone(names) }
+
 // tally is time by stage.
 type tally map[string]float64
 
@@ -42,15 +45,8 @@ type tally map[string]float64
 func (r *Rank) stages() []Stage {
 	waits, work, count := tally{}, tally{}, map[string]int{}
 	for _, x := range r.Passes {
-		of := x.waitedFor()
-		sum := 0.0
-		for _, n := range names {
-			sum += of[n]
-		}
-		for _, n := range names {
-			if sum > 0 {
-				waits[n] += of[n] / sum * float64(x.Waited)
-			}
+		for n, waited := range x.Waits() {
+			waits[n] += float64(waited)
 		}
 		for _, s := range x.share {
 			work[Fetch] += float64(s.fetch)
@@ -70,6 +66,31 @@ func (r *Rank) stages() []Stage {
 		if s := (Stage{Name: n, Waited: time.Duration(waits[n]), Work: time.Duration(work[n]), Count: count[n]}); s.Waited > 0 || s.Work > 0 {
 			out = append(out, s)
 		}
+	}
+	return out
+}
+
+// Waits is what the loop waited for in the pass, by stage.
+func (x *Pass) Waits() map[string]time.Duration {
+	of, out := x.waitedFor(), map[string]time.Duration{}
+	sum := 0.0
+	for _, n := range names {
+		sum += of[n]
+	}
+	for _, n := range names {
+		if sum > 0 && of[n] > 0 {
+			out[n] = time.Duration(of[n] / sum * float64(x.Waited))
+		}
+	}
+	return out
+}
+
+// Work is what each worker did in the pass; without workers the training process is
+// worker -1.
+func (x *Pass) Work() (out []Worker) {
+	for _, s := range x.share {
+		out = append(out, Worker{Number: s.worker.Number, Batches: s.n, Fetch: time.Duration(s.fetch), Collate: time.Duration(s.collate),
+			Idle: time.Duration(s.idle)})
 	}
 	return out
 }
