@@ -10,9 +10,12 @@ import (
 	"github.com/dptrace/dptrace/analyze/account"
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/detect/cpuoversubscribed"
 	"github.com/dptrace/dptrace/analyze/detect/datasetcopiedperworker"
+	"github.com/dptrace/dptrace/analyze/detect/epochstartcost"
 	"github.com/dptrace/dptrace/analyze/detect/idleworkers"
 	"github.com/dptrace/dptrace/analyze/detect/lastbatchsize1"
+	"github.com/dptrace/dptrace/analyze/detect/loaderbottleneck"
 	"github.com/dptrace/dptrace/analyze/detect/memorygrowthcow"
 	"github.com/dptrace/dptrace/analyze/detect/notshuffled"
 	"github.com/dptrace/dptrace/analyze/detect/orderrepeats"
@@ -31,6 +34,7 @@ import (
 	"github.com/dptrace/dptrace/analyze/detect/workerkilled"
 	"github.com/dptrace/dptrace/analyze/detect/wronglen"
 	"github.com/dptrace/dptrace/analyze/evidence/fetches"
+	"github.com/dptrace/dptrace/analyze/evidence/looptime"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
@@ -57,6 +61,9 @@ var Rules = []detect.Rule{
 	samplesdropped.Rule,
 	memorygrowthcow.Rule,
 	datasetcopiedperworker.Rule,
+	loaderbottleneck.Rule,
+	epochstartcost.Rule,
+	cpuoversubscribed.Rule,
 	workerkilled.Rule,
 	swallowedcrash.Rule,
 }
@@ -72,6 +79,7 @@ type Result struct {
 	Fetches  fetches.ByLoader  // where their time went
 	Findings []finding.Finding // the surest first
 	Checks   []finding.Check   // by rule and loader
+	Loops    *looptime.Loops   // where the loops' time went; nil: it could not be told
 
 	Unused []accept.Entry // of dptrace.toml: they accept nothing that was found
 }
@@ -99,13 +107,14 @@ func Judge(evidence *collect.Evidence, rules []detect.Rule) (*Result, error) {
 	}); failed != nil {
 		return nil, fmt.Errorf("analyze: %w", failed)
 	}
+	_ = collect.Guard("where the time went", func() { r.Loops = collect.Of(evidence, looptime.Source) })
 	slices.SortStableFunc(r.Findings, func(a, b finding.Finding) int { return int(b.Certainty - a.Certainty) })
 	return r, nil
 }
 
 // Sources of some rules and of every result.
 func Sources(rules []detect.Rule) []collect.Any {
-	sources := []collect.Any{account.Source, fetches.Source}
+	sources := []collect.Any{account.Source, fetches.Source, looptime.Source}
 	for _, r := range rules {
 		sources = append(sources, r.Sources...)
 	}

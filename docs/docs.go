@@ -38,7 +38,9 @@ type Example struct {
 
 // Examples are the programs of a page in their order: the blocks that begin
 // with "```python failing" or "```python fixed". "```python failing note" is for
-// one where what is found depends on the machine, and is a note at least.
+// one where what is found depends on the machine, and is a note at least;
+// "timing" for one that is about time: on a machine that is short of processors it may
+// not be told.
 func Examples(page string) []Example {
 	var examples []Example
 	for {

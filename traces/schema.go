@@ -88,7 +88,7 @@ var tables = []*table{
 	define[BatchPut](), define[BatchFetch](), define[FetchSplit](), define[Transform](), define[BatchNext](),
 	define[Dataset](), define[Attribute](), define[Digest](), define[Leftover](), define[Opened](), define[SetEpoch](),
 	define[RngSlot](), define[RngState](), define[RngSearch](), define[Optimizer](), define[Exception](), define[Dist](),
-	define[Memory](), define[Limit](), define[Signal](), define[Oom](), define[Cow](), define[Extent](), define[Private](),
+	define[Memory](), define[Cpu](), define[Limit](), define[Signal](), define[Oom](), define[Cow](), define[Extent](), define[Private](),
 	define[Host](), define[Clock](), define[Meta](), define[Lost](), define[Overhead](),
 }
 

@@ -129,6 +129,8 @@ type Pass struct {
 	End          string `col:"end"`           // at end: exhausted, dropped (break), error
 	Delivered    uint32 `col:"delivered"`     // batches, at end
 	LenAsked     int64  `col:"len_asked"`     // Loader.LenAsked, at end
+	Thread       string `col:"thread"`        // that called iter(), at begin: main, other; "" not known
+	ThreadID     uint32 `col:"thread_id"`     // low bits of its identity; 0 not known
 }
 
 // Worker is the begin, readiness or end of one worker process or thread, or of
@@ -267,6 +269,7 @@ type BatchNext struct {
 	Evaluating bool   `col:"evaluating"` // eval() was called on a module that is trained, or it still is in evaluation mode
 	Alone      bool   `col:"alone"`      // a batch norm in training mode was given one row, after a batch of one row
 	Watched    bool   `col:"watched"`    // Backwards and what follows is known: no older trace, and no gradients that come from elsewhere
+	Thread     uint32 `col:"thread"`     // that called next(): low bits of its identity; 0 not known
 }
 
 // RngSlot is one generator as the program names it. Slots are numbered per process.
@@ -496,6 +499,24 @@ type Memory struct {
 	CPUNS        int64  `col:"cpu_ns"`        // user + system so far
 	Threads      int32  `col:"threads"`       // number of threads
 	Source       string `col:"source"`        // smaps_rollup, statm
+	MainNS       int64  `col:"main_ns"`       // for which the thread that the process began with has run so far (schedstat); 0 not known
+	DelayNS      int64  `col:"delay_ns"`      // for which that thread could have run, and waited for a processor
+	ReadBytes    int64  `col:"read_bytes"`    // that the process has read from disks so far; -1 not known, 0 of an older trace
+}
+
+// Cpu is how many processors the run may use, and how much of their time it was
+// refused: of the control group with the tightest quota from the target's own
+// upwards, and of the processors that the target may run on.
+type Cpu struct {
+	Head               // proc: 0
+	Allowed     int32  `col:"allowed"`      // processors that the target may run on (its affinity)
+	Processors  int64  `col:"processors"`   // thousandths of a processor that it may use: Allowed, or the quota where that is less
+	Path        string `col:"path"`         // of the control group whose quota that is; "" none is less than Allowed
+	Periods     int64  `col:"periods"`      // of that quota so far, in which the group ran; -1 not known, or no quota
+	Throttled   int64  `col:"throttled"`    // periods in which the group had used it up and was stopped; -1 not known, or no quota
+	ThrottledNS int64  `col:"throttled_ns"` // for how long it was stopped so far, all processors added up; -1 not known, or no quota
+	IdleNS      int64  `col:"idle_ns"`      // that the machine's processors had nothing to do so far, all added up; 0 not known
+	Online      int32  `col:"online"`       // processors of the machine; 0 not known
 }
 
 // Limit is how much memory may be used and how much is: of the control group
@@ -598,6 +619,9 @@ type Host struct {
 	CPUs     int32  `col:"cpus"`      // usable by the recorder
 	MemTotal int64  `col:"mem_total"` // of the machine
 	PageSize int64  `col:"page_size"` // of the kernel
+	// devices that compute beside the processors: nvidia, kfd, and others by the names of their files, joined by
+	// commas; none: there is no such file; "" of an older trace
+	Accelerators string `col:"accelerators"`
 }
 
 // Clock ties the monotonic clock (Head.TsNS) to the others.

@@ -25,6 +25,7 @@ type document struct {
 	Run      run               `json:"run"`
 	Missing  []string          `json:"incomplete"` // what of the run was not seen, a line each; empty: all of it was
 	Loaders  []loader          `json:"loaders"`
+	Loops    []loopTime        `json:"loops"` // where their time went, one for each loader that gave more than one batch
 	Findings []finding.Finding `json:"findings"`
 	Checks   []finding.Check   `json:"checks"`
 	Lost     []loss            `json:"lost"`
@@ -108,6 +109,7 @@ func JSON(w io.Writer, r *analyze.Result, _ Options) error {
 		},
 		Missing:  list(Incomplete(r)),
 		Loaders:  []loader{},
+		Loops:    loops(r),
 		Findings: list(r.Findings),
 		Checks:   list(r.Checks),
 		Lost:     []loss{},

@@ -130,13 +130,13 @@ func TestJSONKeys(t *testing.T) {
 	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"schema", "trace", "run", "loaders", "findings", "checks", "lost", "overhead", "processes", "unhooked", "incomplete"} {
+	for _, key := range []string{"schema", "trace", "run", "loaders", "findings", "checks", "lost", "overhead", "processes", "unhooked", "incomplete", "loops"} {
 		if got[key] == nil {
 			t.Errorf("no key %q", key)
 		}
 	}
-	if len(got) != 11 {
-		t.Errorf("%d keys, want 11: the schema is a promise", len(got))
+	if len(got) != 12 {
+		t.Errorf("%d keys, want 12: the schema is a promise", len(got))
 	}
 }
 

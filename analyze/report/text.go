@@ -48,6 +48,7 @@ func Text(w io.Writer, r *analyze.Result, o Options) error {
 	}
 	p.waits(r)
 	p.fetched(r)
+	p.loopTimes(r)
 	p.unused(r)
 	p.unwatched(r)
 	p.losses(r)

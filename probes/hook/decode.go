@@ -47,7 +47,7 @@ func decode(rec record, h traces.Head) (row any, ok bool) {
 	case typeSplit:
 		return decodeSplit(rec.payload, h)
 	case typeNext:
-		return decodeNext(rec.payload, h)
+		return decodeNext(rec.payload, h, rec.thread)
 	case typeState:
 		return decodeState(rec.payload, h)
 	case typeDigest:
@@ -62,6 +62,9 @@ func decode(rec record, h traces.Head) (row any, ok bool) {
 		return nil, false
 	}
 	f.fill(row)
+	if p, is := row.(*traces.Pass); is {
+		p.ThreadID = rec.thread
+	}
 	return row, true
 }
 
@@ -194,8 +197,8 @@ func decodeSplit(b []byte, h traces.Head) (any, bool) {
 	return &row, ok && len(rest) == 0
 }
 
-func decodeNext(b []byte, h traces.Head) (any, bool) {
-	row := traces.BatchNext{Head: h}
+func decodeNext(b []byte, h traces.Head, thread uint32) (any, bool) {
+	row := traces.BatchNext{Head: h, Thread: thread}
 	if _, ok := nextPayload.fill(&row, b); !ok {
 		return nil, false
 	}

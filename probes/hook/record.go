@@ -43,6 +43,7 @@ var (
 	recordType   = at(layouts.Record, "type", 'H')
 	recordPad    = at(layouts.Record, "pad", 'H')
 	recordTime   = at(layouts.Record, "t_ns", 'Q')
+	recordThread = at(layouts.Record, "thread", 'I')
 	recordNumber = at(layouts.Record, "number", 'I')
 )
 
@@ -53,6 +54,7 @@ type record struct {
 	kind    uint16
 	tsNS    int64
 	number  uint32
+	thread  uint32 // low bits of its identity
 	payload []byte
 }
 
@@ -76,7 +78,7 @@ func nextRecord(b []byte) (r record, rest []byte, err error) {
 		return r, nil, fmt.Errorf("%w: length %d of type %d, %d bytes of it padding", errRecord, length, r.kind, pad)
 	}
 	r.tsNS = int64(u64(b, recordTime))
-	r.number = u32(b, recordNumber)
+	r.number, r.thread = u32(b, recordNumber), u32(b, recordThread)
 	r.payload = b[recordHeader : length-pad]
 	return r, b[length:], nil
 }

@@ -82,18 +82,18 @@ func newLimits(target int32) limits {
 	if err != nil {
 		return l
 	}
-	l.groups = findGroups(string(membership), procfs.Mounts())
+	l.groups = findGroups(string(membership), procfs.Mounts(), "memory")
 	return l
 }
 
-// findGroups gives the control group of a process, from its /proc/PID/cgroup, and
-// those above it, as far as they are visible here.
-func findGroups(membership string, mounts []procfs.Mount) []group {
-	member, v2 := procfs.MemoryGroup(membership)
+// findGroups gives the control group of a process that has a controller, from its
+// /proc/PID/cgroup, and those above it, as far as they are visible here.
+func findGroups(membership string, mounts []procfs.Mount, controller string) []group {
+	member, v2 := procfs.Group(membership, controller)
 	for _, m := range mounts {
 		switch {
 		case member == "":
-		case v2 && m.Type == "cgroup2", !v2 && m.Type == "cgroup" && slices.Contains(strings.Split(m.Options, ","), "memory"):
+		case v2 && m.Type == "cgroup2", !v2 && m.Type == "cgroup" && slices.Contains(strings.Split(m.Options, ","), controller):
 			return upwards(member, m.Root, m.Point, v2)
 		}
 	}

@@ -48,7 +48,7 @@ func TestFindGroups(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, g := range findGroups(tc.membership, procfs.ParseMounts(tc.mounts)) {
+			for _, g := range findGroups(tc.membership, procfs.ParseMounts(tc.mounts), "memory") {
 				got = append(got, g.dir+" "+g.path)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -117,7 +117,7 @@ func TestKilled(t *testing.T) {
 	if err != nil {
 		t.Skip("this kernel has no control groups: ", err)
 	}
-	groups := findGroups(string(membership), procfs.Mounts())
+	groups := findGroups(string(membership), procfs.Mounts(), "memory")
 	if len(groups) == 0 {
 		t.Skip("no control group for memory is visible here")
 	}

@@ -66,10 +66,17 @@ func (w *watcher) memory(p *process, now time.Time) traces.Memory {
 		p.nextSample = now.Add(lateSamples)
 	}
 	proc, _ := w.Procs.Of(p.pid, p.start)
-	return traces.Memory{
+	row := traces.Memory{
 		Head: traces.Head{TsNS: probe.Now(), Proc: proc.Number},
-		Rss:  p.last.RSSPages * pageSize, CPUNS: int64(p.last.CPU), Threads: p.last.Threads, Source: "statm",
+		Rss:  p.last.RSSPages * pageSize, CPUNS: int64(p.last.CPU), Threads: p.last.Threads, Source: "statm", ReadBytes: -1,
 	}
+	row.MainNS, row.DelayNS, _ = procfs.Schedstat(p.pid)
+	if text, err := procfs.Read(p.pid, "io"); err == nil {
+		if n, err := strconv.ParseInt(procfs.Field(text, "read_bytes"), 10, 64); err == nil {
+			row.ReadBytes = n
+		}
+	}
+	return row
 }
 
 // measure reads smaps_rollup of the processes that are due, those first that

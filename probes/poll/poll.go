@@ -46,8 +46,9 @@ func start(r *probe.Recording) (probe.Watch, error) {
 	if p := w.adopt(r.Target); p != nil {
 		w.oldest = p.start
 	}
-	w.limits = newLimits(r.Target)
+	w.limits, w.cpu = newLimits(r.Target), newProcessors(r.Target)
 	w.look(w.began, true)
+	w.lookCPU(w.began, true)
 	return probe.Watch{Look: w.turn, End: func(probe.Turn) error { w.finish(); return nil }}, nil
 }
 
@@ -85,6 +86,7 @@ func (w *watcher) turn(t probe.Turn) (next time.Time, err error) {
 	w.measure(now)
 	w.sample(now)
 	w.look(now, false)
+	w.lookCPU(now, false)
 	w.spool.look(w.Recording, now)
 	return w.due(), nil
 }
@@ -188,4 +190,5 @@ func (w *watcher) finish() {
 		}
 	}
 	w.look(now, true)
+	w.lookCPU(now, true)
 }

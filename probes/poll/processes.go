@@ -29,6 +29,7 @@ type watcher struct {
 	self      string    // the recorder's program, which the target is until it calls exec
 
 	limits   limits
+	cpu      processors
 	spool    spool
 	measured time.Duration // CPU time that reading smaps_rollup has cost
 	endedCPU time.Duration // of processes of the run that have ended

@@ -48,14 +48,14 @@ func unescape(text string) string {
 	return text
 }
 
-// MemoryGroup is the path of the control group that accounts for a process's
-// memory, from what /proc/PID/cgroup says; "" if there is none.
-func MemoryGroup(cgroup string) (path string, v2 bool) {
+// Group is the path of the control group of a process that has a controller
+// (memory, cpu), from what /proc/PID/cgroup says; "" if there is none.
+func Group(cgroup, controller string) (path string, v2 bool) {
 	for line := range strings.Lines(cgroup) {
 		f := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
 		switch {
 		case len(f) != 3:
-		case slices.Contains(strings.Split(f[1], ","), "memory"):
+		case slices.Contains(strings.Split(f[1], ","), controller):
 			return f[2], false // where version 1 has it, version 2 has not
 		case f[0] == "0" && f[1] == "":
 			path, v2 = f[2], true

@@ -129,7 +129,7 @@ func TestMounts(t *testing.T) {
 	}
 }
 
-func TestMemoryGroup(t *testing.T) {
+func TestGroup(t *testing.T) {
 	for cgroup, want := range map[string]string{
 		"0::/user.slice/job.scope\n":           "/user.slice/job.scope v2",
 		"8:pids:/\n4:cpu,memory:/job\n0::/x\n": "/job",
@@ -137,7 +137,7 @@ func TestMemoryGroup(t *testing.T) {
 		"4:cpu:/job\n":                         "",
 		"":                                     "",
 	} {
-		path, v2 := MemoryGroup(cgroup)
+		path, v2 := Group(cgroup, "memory")
 		if v2 {
 			path += " v2"
 		}

@@ -3,7 +3,9 @@ package recorder
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -94,7 +96,8 @@ func (r *recording) keeper() func(now time.Time) (next time.Time) {
 }
 
 func host() traces.Host {
-	h := traces.Host{Head: now(), Arch: runtime.GOARCH, CPUs: int32(runtime.NumCPU()), PageSize: int64(os.Getpagesize())}
+	h := traces.Host{Head: now(), Arch: runtime.GOARCH, CPUs: int32(runtime.NumCPU()), PageSize: int64(os.Getpagesize()),
+		Accelerators: accelerators()}
 	h.Hostname, _ = os.Hostname()
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	h.BootID = strings.TrimSpace(string(boot))
@@ -107,6 +110,24 @@ func host() traces.Host {
 		h.MemTotal = int64(i.Totalram) * int64(i.Unit)
 	}
 	return h
+}
+
+// accelerators is which kinds of devices there are that compute beside the
+// processors, by the files through which programs reach them; none: there are none.
+func accelerators() string {
+	var found []string
+	for _, d := range []struct{ pattern, name string }{
+		{"/dev/nvidia[0-9]*", "nvidia"}, {"/dev/dxg", "nvidia"}, {"/dev/nvhost-*", "nvidia"}, {"/dev/kfd", "kfd"}, {"/dev/accel*", "accel"},
+		{"/dev/dri/renderD*", "render"}, {"/dev/davinci[0-9]*", "davinci"}, {"/dev/neuron[0-9]*", "neuron"}, {"/dev/vfio/[0-9]*", "vfio"},
+	} {
+		if files, _ := filepath.Glob(d.pattern); len(files) > 0 && !slices.Contains(found, d.name) {
+			found = append(found, d.name)
+		}
+	}
+	if len(found) == 0 {
+		return "none"
+	}
+	return strings.Join(found, ",")
 }
 
 // clockRow reads the other clocks between two readings of the monotonic one,

@@ -15,6 +15,8 @@ type Run struct {
 	clock int64
 	procs uint32
 	parts []*Run
+	older bool  // it has no table cpu
+	used  int64 // CPU time of the processes that Time has played, ns
 
 	sealed bool
 }

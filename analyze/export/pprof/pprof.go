@@ -1,5 +1,5 @@
 // Package pprof writes the memory that processes of a run have copied from
-// their parents, and how they grew, as a profile for `go tool pprof`.
+// their parents, how they grew, and where the time of their loops went, as a profile for `go tool pprof`.
 package pprof
 
 import (
@@ -12,15 +12,16 @@ import (
 
 	"github.com/dptrace/dptrace/analyze"
 	"github.com/dptrace/dptrace/analyze/collect"
+	"github.com/dptrace/dptrace/analyze/evidence/looptime"
 	"github.com/dptrace/dptrace/analyze/evidence/memory"
 	"github.com/dptrace/dptrace/traces"
 )
 
 // Doc is the exporter in one line.
-const Doc = "Memory copied and gained by each worker, as a profile for go tool pprof"
+const Doc = "Memory copied and gained by each worker, and time by stage, as a profile for go tool pprof"
 
 // Long is what is in the file.
-const Long = `Writes a profile with three values:
+const Long = `Writes a profile with four values:
 
   cow             bytes that a process has copied from its parent by writing to
                   them (copy-on-write)
@@ -30,26 +31,30 @@ const Long = `Writes a profile with three values:
                   write-protected
   private_growth  bytes of private memory (smaps_rollup) gained between the first
                   and the last look at the process
+  time            nanoseconds: what each worker did (fetch, collate, idle for want
+                  of an index), and what the training loop did: its steps, the
+                  start of passes, and what next() waited for, by stage
 
 Stacks lead from the attribute of the dataset, or the kind of mapping, over the
-worker and its loader to the command. Labels: rank, worker, pass, mapping, pid,
-and proof: who counted (kernel, hook, procfs). Without the kernel tier cow is
+worker and its loader to the command; those of times begin with the stage.
+Labels: rank, worker, pass, loader (of times), mapping, pid (of memory), and proof: who counted (kernel, hook, procfs). Without the kernel tier cow is
 what the workers' page maps say about the containers of their dataset, and there
 are no faults.`
 
 // ErrNothing: no process was measured.
-var ErrNothing = errors.New("the trace holds no memory measurements: nothing to export")
+var ErrNothing = errors.New("the trace holds no memory measurements and no times of batches: nothing to export")
 
 // The values of a sample.
 const (
 	cow = iota
 	cowFaults
 	privateGrowth
+	stageTime
 	values
 )
 
 // Sources is what the profile is made of.
-var Sources = []collect.Any{memory.Source, memory.LookSource}
+var Sources = []collect.Any{memory.Source, memory.LookSource, looptime.Source}
 
 // Write writes the profile of a run.
 func Write(w io.Writer, r *analyze.Result) error {
@@ -65,6 +70,7 @@ func Write(w io.Writer, r *analyze.Result) error {
 			p.hook(process, m)
 		}
 	}
+	p.times(r.Timeline, r.Loops)
 	if len(p.Sample) == 0 {
 		return fmt.Errorf("export pprof: %w", ErrNothing)
 	}
@@ -99,6 +105,7 @@ func newProfile(r *analyze.Result) *builder {
 				cow:           {Type: "cow", Unit: "bytes"},
 				cowFaults:     {Type: "cow_faults", Unit: "count"},
 				privateGrowth: {Type: "private_growth", Unit: "bytes"},
+				stageTime:     {Type: "time", Unit: "nanoseconds"},
 			},
 			DefaultSampleType: "cow",
 			PeriodType:        &profile.ValueType{Type: "cow", Unit: "bytes"},

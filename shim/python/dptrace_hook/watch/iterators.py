@@ -2,8 +2,10 @@
 import os
 import struct
 import sys
+import threading
 import types
 import weakref
+from _thread import get_ident
 
 from ..patch import wrapping
 from ..patch.load import native
@@ -170,7 +172,8 @@ def tell_pass(iterator, loader):
     seed = d.get("_base_seed")
     ring.put_json(ring.PASS, {"loader": notes["number"], "pass": number, "phase": "begin",
                               "sampler_epoch": epoch if type(epoch) is int else -1,
-                              "base_seed": seed if type(seed) is int else 0})
+                              "base_seed": seed if type(seed) is int else 0,
+                              "thread": "main" if get_ident() == threading.main_thread().ident else "other"})
     attributes.at_iter(iterator, loader, new)
     modes.at_iter(iterator, loader)
     slots.write_order(loader, notes["number"], number)

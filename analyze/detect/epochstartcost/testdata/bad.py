@@ -1,0 +1,28 @@
+"""Bad: each epoch starts new workers, which open a large index."""
+import time
+
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+
+class Rows(Dataset):
+    def __len__(self):
+        return 160
+
+    def __getitem__(self, i):
+        return torch.full((16,), float(i))
+
+
+def opens(worker):
+    time.sleep(1.5)  # opens an index
+
+
+model = torch.nn.Linear(16, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
+loader = DataLoader(Rows(), batch_size=8, shuffle=True, num_workers=2, worker_init_fn=opens)
+for epoch in range(5):
+    for x in loader:
+        optimizer.zero_grad()
+        model(x).mean().backward()
+        optimizer.step()
+        time.sleep(0.02)

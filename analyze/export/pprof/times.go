@@ -1,0 +1,76 @@
+package pprof
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/google/pprof/profile"
+
+	"github.com/dptrace/dptrace/analyze/evidence/looptime"
+	"github.com/dptrace/dptrace/analyze/timeline"
+)
+
+// times adds where the time of the loops went: of each pass what the workers did, and
+// what the training process waited for.
+func (b *builder) times(t *timeline.Timeline, loops *looptime.Loops) {
+	if loops == nil {
+		return
+	}
+	for _, ranks := range t.ByLoader() {
+		l := loops.Of(ranks)
+		if l == nil {
+			continue
+		}
+		for _, r := range l.Ranks {
+			for _, x := range r.Passes {
+				b.pass(t, x)
+			}
+		}
+	}
+}
+
+// pass adds the time of one pass: of its workers, then of its loop.
+func (b *builder) pass(t *timeline.Timeline, x *looptime.Pass) {
+	l := x.Loader
+	fetch := frame{name: l.First().DatasetClass + " (fetch: dataset and transforms)"}
+	collate := frame{name: l.First().Collate + " (collate)"}
+	main := []frame{made(l), {name: command(t)}}
+	for _, w := range x.Work() {
+		if w.Number < 0 {
+			continue // what it does is waited for, and counted there
+		}
+		stack := append([]frame{{name: fmt.Sprintf("worker %d", w.Number)}}, main...)
+		b.time(x, w.Number, w.Fetch, append([]frame{fetch}, stack...))
+		b.time(x, w.Number, w.Collate, append([]frame{collate}, stack...))
+		b.time(x, w.Number, w.Idle, append([]frame{{name: "idle: waits for an index"}}, stack...))
+	}
+	loop := append([]frame{{name: "training loop"}}, main...)
+	next := append([]frame{{name: "next(): waits for data"}}, loop...)
+	stages := x.Waits()
+	for _, name := range looptime.Names() {
+		waited := stages[name]
+		b.time(x, -1, waited, append([]frame{{name: "waits: " + name}}, next...))
+	}
+	b.time(x, -1, x.Step(), append([]frame{{name: "step"}}, loop...))
+	b.time(x, -1, x.Start.All, append([]frame{{name: "start of the pass, until its first batch"}}, loop...))
+}
+
+// time adds one sample; worker -1 is the training process.
+func (b *builder) time(x *looptime.Pass, worker int, took time.Duration, stack []frame) {
+	if took <= 0 {
+		return
+	}
+	v := [values]int64{stageTime: int64(took)}
+	s := &profile.Sample{Value: v[:], Label: map[string][]string{
+		"loader": {fmt.Sprintf("loader %d", x.Loader.ID)}, "pass": {fmt.Sprintf("pass %d", x.Number)}, "proof": {"hook"}}}
+	if rank := x.Loader.Rank(); rank >= 0 {
+		s.Label["rank"] = []string{fmt.Sprintf("rank %d", rank)}
+	}
+	if worker >= 0 {
+		s.Label["worker"] = []string{fmt.Sprintf("worker %d", worker)}
+	}
+	for _, f := range stack {
+		s.Location = append(s.Location, b.location(f))
+	}
+	b.Sample = append(b.Sample, s)
+}

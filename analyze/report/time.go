@@ -1,0 +1,106 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dptrace/dptrace/analyze"
+	"github.com/dptrace/dptrace/analyze/evidence/looptime"
+	"github.com/dptrace/dptrace/analyze/finding"
+	"github.com/dptrace/dptrace/analyze/words"
+)
+
+// loopTimes shows where the time of loops went: of those that wait for data, with -v
+// of all.
+func (p *page) loopTimes(r *analyze.Result) {
+	if r.Loops == nil {
+		return
+	}
+	for _, ranks := range r.Timeline.ByLoader() {
+		found := slices.ContainsFunc(r.Findings, func(f finding.Finding) bool {
+			return f.Rule == "loader-bottleneck" && f.Loader.ID == ranks.ID() && f.Certainty > finding.Note
+		})
+		if l := r.Loops.Of(ranks); l != nil && l.Delivered > 0 && (found || p.Verbose) {
+			p.list(bold, fmt.Sprintf("time of loop #%d", ranks.ID()), p.loopTime(l))
+		}
+	}
+}
+
+// barWidth is how many characters stand for all of a loop's time.
+const barWidth = 40
+
+// loopTime is a bar and a table, then what is slower than the rest.
+func (p *page) loopTime(l *looptime.Loop) []string {
+	lines := []string{p.bar(l), fmt.Sprintf("%-26s %9s %6s %10s", "", "time", "", "a batch")}
+	row := func(name string, took, mean time.Duration) {
+		lines = append(lines, fmt.Sprintf("%-26s %9s %6s %10s", name, words.Seconds(took.Seconds()), share(took, l.Total), millis(mean)))
+	}
+	for _, s := range l.Stages {
+		if s.Of == "" {
+			row("waits: "+s.Name, s.Waited, s.Mean())
+		}
+	}
+	row("step", l.Step(), l.Step()/time.Duration(l.Delivered))
+	for _, s := range l.Stragglers() {
+		who := fmt.Sprintf("worker %d", s.Worker)
+		if s.Worker < 0 {
+			who = fmt.Sprintf("rank %d", s.Rank)
+		} else if s.Rank >= 0 {
+			who += fmt.Sprintf(" of rank %d", s.Rank)
+		}
+		lines = append(lines, fmt.Sprintf("slower than the others: %s, %s a batch, they %s", who, millis(s.Mean), millis(s.Others)))
+	}
+	return append(lines, slowest(l)...)
+}
+
+// bar is the loop's time in one line: waiting, then the step.
+func (p *page) bar(l *looptime.Loop) string {
+	waits, step := "#", "."
+	if p.Unicode {
+		waits, step = "█", "░"
+	}
+	n := min(max(int(l.Share()*barWidth+0.5), 0), barWidth)
+	return fmt.Sprintf("%s%s %s waiting, %s step", strings.Repeat(waits, n), strings.Repeat(step, barWidth-n), words.Percent(l.Share()),
+		words.Percent(1-l.Share()))
+}
+
+// slowest is the batches that took longest, and samples that are in several.
+func slowest(l *looptime.Loop) (lines []string) {
+	const shown, indices = 2, 8
+	for _, r := range l.Ranks {
+		if n := r.Repeat; len(n) > 0 && len(lines) < shown {
+			lines = append(lines, "in slow batches of several passes: "+words.Ints("sample", ints(n)))
+		}
+		for _, s := range r.Slow[:min(len(r.Slow), shown)] {
+			text := fmt.Sprintf("slow: batch %d of pass %d, %s", s.Batch, s.Pass, millis(time.Duration(s.NS)))
+			if n := len(s.Indices); n > 0 {
+				text += ": " + words.Ints("sample", ints(s.Indices[:min(n, indices)]))
+				if n > indices {
+					text += fmt.Sprintf(" and %d more", n-indices)
+				}
+			}
+			if lines = append(lines, text); len(lines) >= 2*shown {
+				return lines
+			}
+		}
+	}
+	return lines
+}
+
+func ints(all []int64) (out []int) {
+	for _, i := range all {
+		out = append(out, int(i))
+	}
+	return out
+}
+
+func share(part, all time.Duration) string {
+	if all <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.0f %%", 100*part.Seconds()/all.Seconds())
+}
+
+func millis(d time.Duration) string { return fmt.Sprintf("%.3g ms", float64(d)/1e6) }
