@@ -30,6 +30,7 @@ func newExport() *cobra.Command {
 	for _, e := range export.List {
 		cmd.AddCommand(newExporter(e))
 	}
+	cmd.AddCommand(newExportOTLP())
 	return cmd
 }
 
@@ -38,7 +39,7 @@ func exporterNames() []string {
 	for _, e := range export.List {
 		names = append(names, e.Name)
 	}
-	return names
+	return append(names, "otlp")
 }
 
 func newExporter(e export.Exporter) *cobra.Command {
