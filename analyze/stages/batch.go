@@ -21,6 +21,7 @@ type Batch struct {
 	Local     uint32
 	Samples   int32 // that were fetched
 	Delivered bool  // the loop got it
+	Open      bool // the rows end before it does: more may come of it
 	InFlight  int   // batches of its pass that were asked for and not delivered yet, when the loop got it
 	Stages    [Count]Interval
 }
@@ -332,7 +333,11 @@ func (j *joiner) drop(l *loop, which func(id) bool) {
 
 func (j *joiner) finish(l *loop) {
 	for _, d := range l.delivered {
+		d.Open = !d.stepped
 		j.give(d.Batch)
+	}
+	for _, b := range l.open {
+		b.Open = true
 	}
 	j.drop(l, func(id) bool { return true })
 }

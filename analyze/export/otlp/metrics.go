@@ -43,6 +43,8 @@ type meter struct {
 	source *source
 	delta  bool // else since the run began
 	begin  int64
+	sent   *int64 // points up to this time were sent already; those of requests that arrived are added
+	upto   int64  // the time of the last point in ready
 	now    int64 // the window that is being filled
 	loops  []*loopMeter
 	by     map[*timeline.Loader]*loopMeter
@@ -71,8 +73,8 @@ type histogram struct {
 	exemplars  map[int]metricdata.Exemplar[float64] // of each bucket the last, in this window
 }
 
-func newMeter(m *maker, s *source, delta bool) *meter {
-	return &meter{maker: m, source: s, delta: delta, begin: m.clock.Begin, by: map[*timeline.Loader]*loopMeter{},
+func newMeter(m *maker, s *source, delta bool, sent *int64) *meter {
+	return &meter{maker: m, source: s, delta: delta, begin: m.clock.Begin, sent: sent, by: map[*timeline.Loader]*loopMeter{},
 		ready: map[Metric]metricdata.Aggregation{}}
 }
 
@@ -134,10 +136,17 @@ func (t *meter) time(ts int64) time.Time { return time.Unix(0, int64(t.maker.at(
 
 // close ends the window: its points are ready to be sent.
 func (t *meter) close() {
-	end := t.time(t.begin + (t.now+1)*window)
-	start := t.time(t.begin)
+	closes := t.begin + (t.now+1)*window
+	end, start := t.time(closes), t.time(t.begin)
 	if t.delta {
 		start = t.time(t.begin + t.now*window)
+	}
+	points, ready := t.points, t.ready
+	if closes <= *t.sent { // it is added up once more, and not sent
+		t.ready = map[Metric]metricdata.Aggregation{}
+		defer func() { t.points, t.ready = points, ready }()
+	} else {
+		t.upto = closes
 	}
 	for _, o := range t.loops {
 		if o.fresh == 0 {

@@ -34,19 +34,18 @@ type Options struct {
 	Sample   float64       // of the batches, 0 to 1; slow ones and those that prove a finding are sent always
 	Patience time.Duration // how long to repeat what does not arrive
 	Version  string        // of dptrace
-	Requests int           // at once; 0: four
 }
 
 // Send sends a run to the endpoint that the OTEL_EXPORTER_OTLP_* variables name. An
 // error means that nothing could be sent; what was not delivered is in Told.
 // Rows are read once more and sent as they come: memory is bounded.
 func Send(ctx context.Context, r *analyze.Result, o Options) (*Told, error) {
-	s := newSender(ctx, o.Patience, max(o.Requests, 1))
+	s := newSender(ctx, o.Patience, inFlight)
 	to, err := connect(ctx, &s.calls)
 	if err != nil {
 		return nil, fmt.Errorf("export otlp: %w", err)
 	}
-	err = feed(r, o, to.sink(), s)
+	err = feed(r, o, to.sink(), s, nil)
 	told := s.all()
 	if closed := to.close(context.WithoutCancel(ctx)); err == nil && closed != nil {
 		err = closed
@@ -101,13 +100,13 @@ type feeder struct {
 	hosts   map[*traces.Part]traces.Host
 	scope   *common.InstrumentationScope
 	waiting map[*source][]*pb.Span
-	after   int64 // batches whose delivery was not after this time were sent already
-	upto    int64 // and those after this one come later
+	live    *progress // nil: all is sent at once
 }
 
-func feed(r *analyze.Result, o Options, to sink, s *sender) error {
+// feed sends a run, or what there is more of it than in live.
+func feed(r *analyze.Result, o Options, to sink, s *sender, live *progress) error {
 	f := &feeder{Result: r, Options: o, sink: to, sender: s, sources: map[stages.Process]*source{}, meters: map[stages.Process]*meter{},
-		speeds: map[*timeline.Loader]*speed{}, hosts: map[*traces.Part]traces.Host{}, waiting: map[*source][]*pb.Span{},
+		speeds: map[*timeline.Loader]*speed{}, hosts: map[*traces.Part]traces.Host{}, waiting: map[*source][]*pb.Span{}, live: live,
 		scope: &common.InstrumentationScope{Name: scopeName, Version: o.Version}}
 	f.clock = stages.NewClock(r.Run, r.Timeline)
 	f.maker.at = func(ts int64) uint64 {
@@ -126,13 +125,22 @@ func feed(r *analyze.Result, o Options, to sink, s *sender) error {
 	if err := stages.Each(r.Run, r.Timeline, f.clock, f.batch); err != nil {
 		return err
 	}
-	if s.told.Batches+s.told.Left == 0 {
+	if live == nil && s.told.Batches+s.told.Left == 0 {
 		return ErrNothing
 	}
-	f.passes()
-	f.flush(0)
+	if live.sealed() {
+		f.passes()
+	}
+	for _, k := range f.order {
+		f.upload(f.sources[k])
+	}
 	f.memory()
-	f.ended()
+	if live.sealed() && len(f.order) > 0 {
+		f.outcome()
+	}
+	for _, k := range f.order {
+		f.send(f.meters[k])
+	}
 	return nil
 }
 
@@ -143,7 +151,7 @@ func (f *feeder) source(p *timeline.Process) *source {
 	if s == nil {
 		s = newSource(f.Result, p, f.hosts[p.Part], f.Version)
 		f.sources[k], f.order = s, append(f.order, k)
-		f.meters[k] = newMeter(&f.maker, s, f.delta)
+		f.meters[k] = newMeter(&f.maker, s, f.delta, f.live.of(p).points)
 	}
 	return s
 }
@@ -166,18 +174,28 @@ func (f *feeder) batch(b *stages.Batch) error {
 			f.send(m)
 		}
 	}
-	if !kept {
-		f.sender.told.Left++
-		return nil
+	if !f.live.due(b, f.Timeline.End) {
+		return f.sender.ctx.Err()
 	}
-	f.sender.told.Batches++
-	if f.traces != nil {
+	f.count(kept)
+	if kept && f.traces != nil {
 		f.waiting[s] = append(f.waiting[s], f.maker.batch(s, b, id, proven)...)
-		if len(f.waiting[s]) >= mostSpans {
-			f.upload(s)
-		}
+	}
+	f.live.reached(b)
+	if len(f.waiting[s]) >= mostSpans {
+		f.upload(s)
 	}
 	return f.sender.ctx.Err()
+}
+
+func (f *feeder) count(kept bool) {
+	f.sender.mu.Lock()
+	defer f.sender.mu.Unlock()
+	if kept {
+		f.sender.told.Batches++
+	} else {
+		f.sender.told.Left++
+	}
 }
 
 // upload sends the spans of a source that are waiting.
@@ -190,6 +208,7 @@ func (f *feeder) upload(s *source) {
 	request := []*pb.ResourceSpans{{Resource: s.proto, SchemaUrl: semconv.SchemaURL,
 		ScopeSpans: []*pb.ScopeSpans{{Scope: f.scope, Spans: all, SchemaUrl: semconv.SchemaURL}}}}
 	f.sender.send(spans, len(all), func(ctx context.Context) error { return f.traces(ctx, request) })
+	f.live.settle(f.sender, s.process)
 }
 
 // send sends the points of a meter that are ready.
@@ -213,23 +232,17 @@ func (f *feeder) passes() {
 	}
 }
 
-func (f *feeder) flush(least int) {
-	for _, k := range f.order {
-		if s := f.sources[k]; len(f.waiting[s]) > least {
-			f.upload(s)
-		}
-	}
-}
-
 // memory sends what the processes held, and what they copied.
 func (f *feeder) memory() {
 	if f.metrics == nil {
 		return
 	}
 	for _, m := range f.meters {
-		m.close()
+		if f.live.sealed() {
+			m.close()
+		}
 	}
-	all := members(f.Timeline, f.meters)
+	all := members(f.Timeline, f.meters, f.live)
 	for part, r := range traces.Rows[traces.Memory](f.Run) {
 		if m := all[stages.Process{Part: part, Proc: r.Proc}]; m != nil {
 			m.memory(f.clock.Of(part, r.TsNS), &r)
@@ -250,21 +263,18 @@ func (f *feeder) full(m *meter) {
 	}
 }
 
-// ended sends what is known at the end only: findings and losses, in the name of
+// outcome sends what is known at the end only: findings and losses, in the name of
 // the first source or of the one that a finding is about.
-func (f *feeder) ended() {
-	first := f.meters[f.order[0]]
-	first.outcome(f.clock.Of(f.Run.Parts[0], f.Timeline.End), f.Lost, f.Findings)
-	for _, k := range f.order {
-		f.send(f.meters[k])
-	}
+func (f *feeder) outcome() {
+	end := f.clock.Of(f.Run.Parts[0], f.Timeline.End)
+	f.meters[f.order[0]].outcome(end, f.Lost, f.Findings)
 	if f.logs == nil {
 		return
 	}
 	var all []sdklog.Record
 	for _, p := range f.proofs.all {
 		if p.at == 0 {
-			p.at = f.clock.Of(f.Run.Parts[0], f.Timeline.End)
+			p.at = end
 		}
 		s := f.sources[p.process]
 		if s == nil {

@@ -21,17 +21,19 @@ type member struct {
 	private    int64
 	copied     map[string]int64 // pages, by kind of mapping
 	told       int64            // bytes of them in the last point
+	old        *int64           // rows up to this time were sent already
 }
 
 // members are the processes of the sources: they themselves and their workers.
-func members(t *timeline.Timeline, meters map[stages.Process]*meter) map[stages.Process]*member {
+func members(t *timeline.Timeline, meters map[stages.Process]*meter, live *progress) map[stages.Process]*member {
 	all := map[stages.Process]*member{}
 	add := func(m *meter, p *timeline.Process, more ...attribute.KeyValue) {
 		if rank := m.source.process.Rank; rank >= 0 {
 			more = append(more, attribute.Int("dptrace.rank", int(rank)))
 		}
 		more = append(more, semconv.ProcessPID(int(p.Pid)))
-		all[stages.Process{Part: p.Part, Proc: p.Proc}] = &member{meter: m, attributes: attribute.NewSet(more...), copied: map[string]int64{}}
+		all[stages.Process{Part: p.Part, Proc: p.Proc}] = &member{meter: m, attributes: attribute.NewSet(more...), copied: map[string]int64{},
+			old: live.of(m.source.process).memory}
 	}
 	for _, m := range meters {
 		add(m, m.source.process)
@@ -54,7 +56,7 @@ func (m *member) due(last *int64, ts int64) bool {
 		return false
 	}
 	*last = n
-	return true
+	return ts > *m.old
 }
 
 func (m *member) memory(ts int64, r *traces.Memory) {
