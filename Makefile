@@ -16,7 +16,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## bin/dptrace: one static program, the Python hook inside
-	$(GO) build -trimpath -o bin/dptrace ./cmd/dptrace
+	$(GO) build -trimpath -tags grpcnotrace -o bin/dptrace ./cmd/dptrace
 
 demo: build ## record a small training with a silent bug, on real torch, and print the report
 	@python=$$(tools/find-torch) && rm -rf demo.dptrace demo-fixed.dptrace && \

@@ -21,7 +21,7 @@ type Batch struct {
 	Local     uint32
 	Samples   int32 // that were fetched
 	Delivered bool  // the loop got it
-	Open      bool // the rows end before it does: more may come of it
+	Open      bool  // the rows end before it does: more may come of it
 	InFlight  int   // batches of its pass that were asked for and not delivered yet, when the loop got it
 	Stages    [Count]Interval
 }

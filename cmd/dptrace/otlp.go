@@ -108,7 +108,7 @@ func sendRun(cmd *cobra.Command, paths []string, o otlpOptions) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	o.Version, o.Requests = version(), 4
+	o.Version = version()
 	var told *otlp.Told
 	err = guarded("export otlp", func() (err error) { told, err = otlp.Send(ctx, result, o.Options); return err })
 	if told != nil {

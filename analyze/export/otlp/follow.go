@@ -23,7 +23,7 @@ type Follower struct {
 
 // NewFollower is one that has sent nothing yet.
 func NewFollower(ctx context.Context, o Options) (*Follower, error) {
-	f := &Follower{options: o, sender: newSender(ctx, 0, 1), live: &progress{of_: map[name]*sent{}}}
+	f := &Follower{options: o, sender: newSender(ctx, 0, 1), live: &progress{all: map[name]*sent{}}}
 	var err error
 	if f.to, err = connect(ctx, &f.sender.calls); err != nil {
 		return nil, fmt.Errorf("follow: %w", err)
@@ -61,17 +61,13 @@ type name struct {
 
 // sent is what of a source has arrived, by times on the run's clock.
 type sent struct {
-	batches *int64 // deliveries up to this one
-	points  *int64
-	memory  *int64
-	reached int64 // the last delivery that is on its way
+	batches, reached int64 // deliveries up to this one; and those that are on their way
+	points, memory   int64
 }
-
-func nothing() *sent { return &sent{new(int64), new(int64), new(int64), 0} }
 
 // progress is how far a run was sent; nil: it is sent at once.
 type progress struct {
-	of_     map[name]*sent
+	all     map[name]*sent
 	stopped map[name]bool // this time no more of it: something is missing, or did not arrive
 	ended   bool
 }
@@ -80,13 +76,13 @@ func (p *progress) sealed() bool { return p == nil || p.ended }
 
 func (p *progress) of(process *timeline.Process) *sent {
 	if p == nil {
-		return nothing()
+		return &sent{}
 	}
 	k := name{process.Part.Name, process.Proc}
-	if p.of_[k] == nil {
-		p.of_[k] = nothing()
+	if p.all[k] == nil {
+		p.all[k] = &sent{}
 	}
-	return p.of_[k]
+	return p.all[k]
 }
 
 // lag is how long rows may take until they are all in the trace.
@@ -102,7 +98,7 @@ func (p *progress) due(b *stages.Batch, now int64) bool {
 	switch {
 	case !b.Delivered: // nobody knows before the end
 		return p.ended
-	case at <= *p.of(b.Process).batches || p.stopped[k]:
+	case at <= p.of(b.Process).batches || p.stopped[k]:
 		return false
 	case !p.ended && (b.Open || !b.Stages[stages.Fetch].Known() && at > now-lag):
 		p.stopped[k] = true
@@ -117,16 +113,12 @@ func (p *progress) reached(b *stages.Batch) {
 	}
 }
 
-// settle waits for a request with spans: what arrived is not sent again.
-func (p *progress) settle(s *sender, process *timeline.Process) {
-	if p == nil {
-		return
-	}
-	s.wg.Wait()
-	k := name{process.Part.Name, process.Proc}
-	if s.failed[spans] {
-		p.stopped[k] = true
-	} else if !p.stopped[k] || p.of_[k].reached > *p.of_[k].batches {
-		*p.of_[k].batches = p.of_[k].reached
+// settle books what came of a request with spans: what arrived is not sent again.
+func (p *progress) settle(process *timeline.Process, arrived bool) {
+	of := p.of(process)
+	if arrived {
+		of.batches = of.reached
+	} else {
+		p.stopped[name{process.Part.Name, process.Proc}] = true
 	}
 }

@@ -43,8 +43,9 @@ type meter struct {
 	source *source
 	delta  bool // else since the run began
 	begin  int64
-	sent   *int64 // points up to this time were sent already; those of requests that arrived are added
-	upto   int64  // the time of the last point in ready
+	sent   int64 // windows that end up to this time were sent already
+	upto   int64 // the last window in ready
+	rows   int64 // the last row of memory in ready
 	now    int64 // the window that is being filled
 	loops  []*loopMeter
 	by     map[*timeline.Loader]*loopMeter
@@ -73,7 +74,7 @@ type histogram struct {
 	exemplars  map[int]metricdata.Exemplar[float64] // of each bucket the last, in this window
 }
 
-func newMeter(m *maker, s *source, delta bool, sent *int64) *meter {
+func newMeter(m *maker, s *source, delta bool, sent int64) *meter {
 	return &meter{maker: m, source: s, delta: delta, begin: m.clock.Begin, sent: sent, by: map[*timeline.Loader]*loopMeter{},
 		ready: map[Metric]metricdata.Aggregation{}}
 }
@@ -142,7 +143,7 @@ func (t *meter) close() {
 		start = t.time(t.begin + t.now*window)
 	}
 	points, ready := t.points, t.ready
-	if closes <= *t.sent { // it is added up once more, and not sent
+	if closes <= t.sent { // it is added up once more, and not sent
 		t.ready = map[Metric]metricdata.Aggregation{}
 		defer func() { t.points, t.ready = points, ready }()
 	} else {

@@ -100,13 +100,16 @@ type feeder struct {
 	hosts   map[*traces.Part]traces.Host
 	scope   *common.InstrumentationScope
 	waiting map[*source][]*pb.Span
-	live    *progress // nil: all is sent at once
+	batches map[*source]int // whose spans are waiting
+	left    map[*source]int // batches that are not in the sample
+	live    *progress       // nil: all is sent at once
 }
 
 // feed sends a run, or what there is more of it than in live.
 func feed(r *analyze.Result, o Options, to sink, s *sender, live *progress) error {
 	f := &feeder{Result: r, Options: o, sink: to, sender: s, sources: map[stages.Process]*source{}, meters: map[stages.Process]*meter{},
 		speeds: map[*timeline.Loader]*speed{}, hosts: map[*traces.Part]traces.Host{}, waiting: map[*source][]*pb.Span{}, live: live,
+		batches: map[*source]int{}, left: map[*source]int{},
 		scope: &common.InstrumentationScope{Name: scopeName, Version: o.Version}}
 	f.clock = stages.NewClock(r.Run, r.Timeline)
 	f.maker.at = func(ts int64) uint64 {
@@ -125,7 +128,7 @@ func feed(r *analyze.Result, o Options, to sink, s *sender, live *progress) erro
 	if err := stages.Each(r.Run, r.Timeline, f.clock, f.batch); err != nil {
 		return err
 	}
-	if live == nil && s.told.Batches+s.told.Left == 0 {
+	if live == nil && len(f.order) == 0 {
 		return ErrNothing
 	}
 	if live.sealed() {
@@ -177,7 +180,11 @@ func (f *feeder) batch(b *stages.Batch) error {
 	if !f.live.due(b, f.Timeline.End) {
 		return f.sender.ctx.Err()
 	}
-	f.count(kept)
+	if kept {
+		f.batches[s]++
+	} else {
+		f.left[s]++
+	}
 	if kept && f.traces != nil {
 		f.waiting[s] = append(f.waiting[s], f.maker.batch(s, b, id, proven)...)
 	}
@@ -188,34 +195,43 @@ func (f *feeder) batch(b *stages.Batch) error {
 	return f.sender.ctx.Err()
 }
 
-func (f *feeder) count(kept bool) {
-	f.sender.mu.Lock()
-	defer f.sender.mu.Unlock()
-	if kept {
-		f.sender.told.Batches++
-	} else {
-		f.sender.told.Left++
+// upload sends the spans of a source that are waiting.
+func (f *feeder) upload(s *source) {
+	all, batches, left := f.waiting[s], f.batches[s], f.left[s]
+	delete(f.waiting, s)
+	delete(f.batches, s)
+	delete(f.left, s)
+	arrived := true
+	if len(all) > 0 {
+		request := []*pb.ResourceSpans{{Resource: s.proto, SchemaUrl: semconv.SchemaURL,
+			ScopeSpans: []*pb.ScopeSpans{{Scope: f.scope, Spans: all, SchemaUrl: semconv.SchemaURL}}}}
+		arrived = f.request(spans, len(all), func(ctx context.Context) error { return f.traces(ctx, request) })
+	}
+	if f.live != nil {
+		f.live.settle(s.process, arrived)
+	}
+	if arrived {
+		f.sender.counted(batches, left)
 	}
 }
 
-// upload sends the spans of a source that are waiting.
-func (f *feeder) upload(s *source) {
-	all := f.waiting[s]
-	delete(f.waiting, s)
-	if len(all) == 0 || f.traces == nil {
-		return
-	}
-	request := []*pb.ResourceSpans{{Resource: s.proto, SchemaUrl: semconv.SchemaURL,
-		ScopeSpans: []*pb.ScopeSpans{{Scope: f.scope, Spans: all, SchemaUrl: semconv.SchemaURL}}}}
-	f.sender.send(spans, len(all), func(ctx context.Context) error { return f.traces(ctx, request) })
-	f.live.settle(f.sender, s.process)
+// request sends n items. Where the run is followed it waits, and reports whether
+// they need not be sent again.
+func (f *feeder) request(kind signal, n int, upload func(context.Context) error) (arrived bool) {
+	f.sender.send(kind, n, upload)
+	return f.live == nil || f.sender.arrived(kind)
 }
 
 // send sends the points of a meter that are ready.
 func (f *feeder) send(m *meter) {
+	windows, rows := m.upto, m.rows
 	request, n := m.take()
-	if n > 0 && f.metrics != nil {
-		f.sender.send(points, n, func(ctx context.Context) error { return f.metrics(ctx, request) })
+	if n == 0 || f.metrics == nil {
+		return
+	}
+	if f.request(points, n, func(ctx context.Context) error { return f.metrics(ctx, request) }) && f.live != nil {
+		of := f.live.of(m.source.process)
+		of.points, of.memory = max(of.points, windows), max(of.memory, rows)
 	}
 }
 
@@ -283,7 +299,7 @@ func (f *feeder) outcome() {
 		all = append(all, f.maker.record(s, p)...)
 	}
 	if len(all) > 0 {
-		f.sender.send(records, len(all), func(ctx context.Context) error { return f.logs(ctx, all) })
+		f.request(records, len(all), func(ctx context.Context) error { return f.logs(ctx, all) })
 	}
 }
 

@@ -21,7 +21,7 @@ type member struct {
 	private    int64
 	copied     map[string]int64 // pages, by kind of mapping
 	told       int64            // bytes of them in the last point
-	old        *int64           // rows up to this time were sent already
+	old        int64            // rows up to this time were sent already
 }
 
 // members are the processes of the sources: they themselves and their workers.
@@ -56,7 +56,8 @@ func (m *member) due(last *int64, ts int64) bool {
 		return false
 	}
 	*last = n
-	return ts > *m.old
+	m.rows = max(m.rows, ts)
+	return ts > m.old
 }
 
 func (m *member) memory(ts int64, r *traces.Memory) {
@@ -76,7 +77,7 @@ func (m *member) cowed(ts int64, r *traces.Cow, page int64) {
 		return
 	}
 	m.copied[r.Mapping] = int64(r.User + r.Kernel)
-	if !m.due(&m.cow, ts) && !r.Final {
+	if !m.due(&m.cow, ts) && (!r.Final || ts <= m.old) {
 		return
 	}
 	bytes := int64(0)

@@ -91,10 +91,11 @@ type sender struct {
 	calls    calls
 	wg       sync.WaitGroup
 
-	mu      sync.Mutex
-	told    Told
-	arrived time.Time // the last one
-	gone    bool      // patience has ended once: what is left is not tried
+	mu     sync.Mutex
+	told   Told
+	last   time.Time // when something arrived
+	gone   bool      // patience has ended once: what is left is not tried
+	failed [signals]bool
 }
 
 func newSender(ctx context.Context, patience time.Duration, requests int) *sender {
@@ -148,8 +149,8 @@ func (s *sender) hopeless() bool {
 func (s *sender) waited(begin time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.arrived.After(begin) {
-		begin = s.arrived
+	if s.last.After(begin) {
+		begin = s.last
 	}
 	return time.Since(begin)
 }
@@ -162,12 +163,13 @@ func (s *sender) settle(kind signal, n int, o outcome) {
 	switch {
 	case o.rejected < 0:
 		c.Undelivered += n
+		s.failed[kind] = true
 		if o.foreign {
 			s.told.Foreign[kind] = o.reason
 			return
 		}
 	default:
-		s.arrived = time.Now()
+		s.last = time.Now()
 		lost := min(o.rejected, n)
 		c.Rejected += lost
 		c.Delivered += n - lost
@@ -175,6 +177,34 @@ func (s *sender) settle(kind signal, n int, o outcome) {
 	}
 	if n > 0 {
 		s.told.Reasons[o.reason] += n
+	}
+}
+
+// arrived waits for what is on its way, and reports whether the server has answered
+// to all of a kind since the last reset.
+func (s *sender) arrived(kind signal) bool {
+	s.wg.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.failed[kind] || s.told.Foreign[kind] != ""
+}
+
+// counted adds batches whose spans were sent, or are not in the sample.
+func (s *sender) counted(batches, left int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.told.Batches += batches
+	s.told.Left += left
+}
+
+// reset forgets what did not arrive: it is sent again.
+func (s *sender) reset() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gone, s.failed, s.told.Reasons = false, [signals]bool{}, map[string]int{}
+	for i := range s.told.Signals {
+		c := &s.told.Signals[i]
+		c.Sent, c.Undelivered = c.Sent-c.Undelivered, 0
 	}
 }
 
