@@ -39,7 +39,10 @@ func exporterNames() []string {
 	for _, e := range export.List {
 		names = append(names, e.Name)
 	}
-	return append(names, "otlp")
+	for _, s := range export.Senders {
+		names = append(names, s.Name)
+	}
+	return names
 }
 
 func newExporter(e export.Exporter) *cobra.Command {

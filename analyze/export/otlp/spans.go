@@ -13,10 +13,9 @@ import (
 	"github.com/dptrace/dptrace/analyze/words"
 )
 
-// described is what all spans of one loader say of it: made once and shared.
+// described is what the spans of one loader say of it: made once and shared.
 type described struct {
 	loader  []*common.KeyValue
-	stages  [stages.Count]*common.KeyValue
 	workers map[*timeline.WorkerPass][]*common.KeyValue
 }
 
@@ -31,9 +30,6 @@ func (s *source) describe(l *timeline.Loader) *described {
 	}
 	if s.process.Rank >= 0 {
 		d.loader = append(d.loader, keyValue(attribute.Int("dptrace.rank", int(s.process.Rank))))
-	}
-	for i := range d.stages {
-		d.stages[i] = keyValue(attribute.String("dptrace.stage", stages.Stage(i).String()))
 	}
 	s.loops[l] = d
 	return d
@@ -73,7 +69,9 @@ type maker struct {
 	at    func(ts int64) uint64
 }
 
-// batch is the trace of one: its root, and a child for each stage that is known.
+// batch is the trace of one: its root, which says what it is, and a child for each
+// stage that is known, which says no more than who has worked: attributes are most
+// of what sending costs.
 // findings are those that it proves.
 func (m *maker) batch(s *source, b *stages.Batch, id traceID, findings []*proof) []*pb.Span {
 	d := s.describe(b.Loader)
@@ -87,10 +85,9 @@ func (m *maker) batch(s *source, b *stages.Batch, id traceID, findings []*proof)
 			continue
 		}
 		own := id.span(i + 1)
-		attributes := append(make([]*common.KeyValue, 0, len(d.loader)+3), d.stages[i])
-		attributes = append(attributes, d.loader...)
+		var attributes []*common.KeyValue
 		if stage := stages.Stage(i); stage == stages.Fetch || stage == stages.Collate {
-			attributes = append(attributes, d.worker(b.Worker)...)
+			attributes = d.worker(b.Worker)
 		}
 		spans = append(spans, &pb.Span{TraceId: root.TraceId, SpanId: own[:], ParentSpanId: rootID[:], Name: stages.Stage(i).String(),
 			Kind: pb.Span_SPAN_KIND_INTERNAL, StartTimeUnixNano: m.at(at.Begin), EndTimeUnixNano: m.at(at.End), Attributes: attributes})
