@@ -84,7 +84,7 @@ libraries: build ## tables of real data libraries and trainers x how they are us
 
 # Backends that tests send to, from the Go module proxy: modules of their own under tools/, kept outside of the tree.
 COLLECTOR := $(CACHE)/backends/collector-$(shell sed -n 's|.*collector/otelcol \(v[0-9.]*\)$$|\1|p' tools/collector/go.mod)
-JAEGER := $(CACHE)/backends/jaeger-$(shell sed -n 's|.*jaegertracing/jaeger \(v[0-9.]*\)$$|\1|p' tools/jaeger/go.mod)
+JAEGER := $(CACHE)/backends/jaeger-$(shell sed -n 's|.*jaegertracing/jaeger \(v[0-9.]*\).*|\1|p' tools/jaeger/go.mod)
 BACKENDS ?= collector jaeger
 # How many spans are sent to the Collector in each of its tests; empty: 100,000.
 SPANS ?=
@@ -99,8 +99,8 @@ $(COLLECTOR): PACKAGE = .
 $(JAEGER): PACKAGE = github.com/jaegertracing/jaeger/cmd/jaeger
 $(COLLECTOR) $(JAEGER):
 	@mkdir -p $(@D)
-	@cd $(MODULE) && { GONOSUMDB='*' $(GO) mod download || { echo "$(@F) cannot be built: the Go module proxy ($$($(GO) env GOPROXY)) was not reached"; exit 1; }; }
-	cd $(MODULE) && GONOSUMDB='*' $(GO) build -trimpath -ldflags='-s -w' -o $@ $(PACKAGE)
+	cd $(MODULE) && GONOSUMDB='*' $(GO) build -trimpath -ldflags='-s -w' -o $@ $(PACKAGE) || \
+		{ echo "$(@F) was not built: its modules come from $$($(GO) env GOPROXY), which has to be reached the first time"; exit 1; }
 
 BENCH ?=
 bench: build ## what recording costs: loaders, start-up, recorder, a long run
