@@ -10,13 +10,13 @@ CACHE := $(or $(DPTRACE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/dptrace)
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(CACHE)/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
 
-.PHONY: help build demo test test-all test-go test-python test-native test-e2e lint fmt bpf native fixtures matrix libraries bench bench-gate fuzz clean
+.PHONY: help build demo test test-all test-go test-python test-native test-e2e lint fmt bpf native fixtures matrix libraries backends bench bench-gate fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## bin/dptrace: one static program, the Python hook inside
-	$(GO) build -trimpath -o bin/dptrace ./cmd/dptrace
+	$(GO) build -trimpath -tags grpcnotrace -o bin/dptrace ./cmd/dptrace
 
 demo: build ## record a small training with a silent bug, on real torch, and print the report
 	@python=$$(tools/find-torch) && rm -rf demo.dptrace demo-fixed.dptrace && \
@@ -81,6 +81,26 @@ matrix: build ## a table of python x torch x start method x verdict; makes the P
 LIBRARIES ?=
 libraries: build ## tables of real data libraries and trainers x how they are used x verdict; makes their Python
 	@tools/libraries bin/dptrace $(LIBRARIES)
+
+# Backends that tests send to, from the Go module proxy: modules of their own under tools/, kept outside of the tree.
+COLLECTOR := $(CACHE)/backends/collector-$(shell sed -n 's|.*collector/otelcol \(v[0-9.]*\)$$|\1|p' tools/collector/go.mod)
+JAEGER := $(CACHE)/backends/jaeger-$(shell sed -n 's|.*jaegertracing/jaeger \(v[0-9.]*\).*|\1|p' tools/jaeger/go.mod)
+BACKENDS ?= collector jaeger
+# How many spans are sent to the Collector in each of its tests; empty: 100,000.
+SPANS ?=
+backends: build $(if $(filter collector,$(BACKENDS)),$(COLLECTOR)) $(if $(filter jaeger,$(BACKENDS)),$(JAEGER)) ## what is sent, to a real OpenTelemetry Collector and to Jaeger; BACKENDS=collector one of them; SPANS=1000000
+	@python=$$(tools/find-torch) && SPANS=$(SPANS) DPTRACE_PYTHON=$$python DPTRACE_BIN=$(CURDIR)/bin/dptrace \
+		$(if $(filter collector,$(BACKENDS)),DPTRACE_COLLECTOR=$(COLLECTOR)) $(if $(filter jaeger,$(BACKENDS)),DPTRACE_JAEGER=$(JAEGER)) \
+		tools/go-test -count=1 -v -timeout 60m ./tools/backends
+
+# The modules' sums are committed, and of some the checksum database knows nothing.
+$(COLLECTOR) $(JAEGER): MODULE = tools/$(firstword $(subst -, ,$(@F)))
+$(COLLECTOR): PACKAGE = .
+$(JAEGER): PACKAGE = github.com/jaegertracing/jaeger/cmd/jaeger
+$(COLLECTOR) $(JAEGER):
+	@mkdir -p $(@D)
+	cd $(MODULE) && GONOSUMDB='*' $(GO) build -trimpath -ldflags='-s -w' -o $@ $(PACKAGE) || \
+		{ echo "$(@F) was not built: its modules come from $$($(GO) env GOPROXY), which has to be reached the first time"; exit 1; }
 
 BENCH ?=
 bench: build ## what recording costs: loaders, start-up, recorder, a long run

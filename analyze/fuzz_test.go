@@ -47,6 +47,7 @@ func FuzzRows(f *testing.F) {
 		runtime.ReadMemStats(&before)
 		result := mutated(t, all, fixture, seed, changes, how)
 		written(t, result)
+		sent(t, result)
 		runtime.ReadMemStats(&after)
 		if took := after.TotalAlloc - before.TotalAlloc; took > mostTaken {
 			t.Errorf("takes %d MB", took>>20)
@@ -135,6 +136,15 @@ func written(t *testing.T, result *analyze.Result) {
 	}
 }
 
+// sent makes what the senders would send.
+func sent(t *testing.T, result *analyze.Result) {
+	for _, s := range export.Senders {
+		if failed := collect.Guard(s.Name, func() { _ = s.Discard(result) }); failed != nil { // an error is an answer
+			t.Error(failed)
+		}
+	}
+}
+
 // profiled: the strings of a profile are fit for the terminal that pprof writes them to.
 func profiled(t *testing.T, file io.Reader) {
 	p, err := profile.Parse(file)
@@ -171,6 +181,9 @@ func everything() []collect.Any {
 	sources := analyze.Sources(analyze.Rules)
 	for _, e := range export.List {
 		sources = append(sources, e.Sources...)
+	}
+	for _, s := range export.Senders {
+		sources = append(sources, s.Sources...)
 	}
 	return sources
 }

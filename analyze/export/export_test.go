@@ -20,13 +20,19 @@ func TestEveryFolderIsListed(t *testing.T) {
 			t.Errorf("exporter %s has no folder of its name", e.Name)
 		}
 	}
+	for _, s := range Senders {
+		listed[s.Name] = true
+		if info, err := os.Stat(s.Name); err != nil || !info.IsDir() || s.Discard == nil {
+			t.Errorf("sender %s has no folder of its name, or a field is missing", s.Name)
+		}
+	}
 	entries, err := os.ReadDir(".")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
 		if e.IsDir() && !listed[e.Name()] {
-			t.Errorf("%s/: add it to List in export.go", e.Name())
+			t.Errorf("%s/: add it to List or Senders in export.go", e.Name())
 		}
 	}
 }

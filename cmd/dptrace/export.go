@@ -29,6 +29,7 @@ func newExport() *cobra.Command {
 	for _, e := range export.List {
 		cmd.AddCommand(newExporter(e))
 	}
+	cmd.AddCommand(newExportOTLP())
 	return cmd
 }
 
@@ -36,6 +37,9 @@ func exporterNames() []string {
 	var names []string
 	for _, e := range export.List {
 		names = append(names, e.Name)
+	}
+	for _, s := range export.Senders {
+		names = append(names, s.Name)
 	}
 	return names
 }

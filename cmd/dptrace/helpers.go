@@ -26,5 +26,6 @@ func newHelpers() []*cobra.Command {
 				return recorder.Witness(args)
 			},
 		},
+		newFollowOTLP(),
 	}
 }

@@ -22,6 +22,7 @@ var (
 func newRecord() *cobra.Command {
 	var o recorder.Options
 	var secrets []string
+	var live liveOTLP
 	cmd := &cobra.Command{
 		Use:   "record [flags] -- COMMAND [ARGUMENT...]",
 		Short: "Run a training and record what its data loaders do",
@@ -59,6 +60,11 @@ demanded was refused. In these four cases the command has not run.`,
 			if o.Secrets, err = redact.Parse(secrets); err != nil {
 				return fmt.Errorf("record: %w", err)
 			}
+			if live.on {
+				if o.Beside, err = live.command(); err != nil {
+					return err
+				}
+			}
 			o.Command, o.Version, o.Stderr, o.Report = args, version(), os.Stderr, printReport
 			how, err := recorder.Run(o)
 			if err != nil {
@@ -74,6 +80,7 @@ demanded was refused. In these four cases the command has not run.`,
 		},
 	}
 	recordFlags(cmd, &o, &secrets)
+	live.flags(cmd.Flags())
 	return cmd
 }
 

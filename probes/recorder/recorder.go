@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -43,6 +44,9 @@ type Options struct {
 	Stderr  io.Writer
 	// Report prints the report of the trace, at the end. nil: there is none.
 	Report func(w io.Writer, trace string) error
+	// Beside is the command of ours that works on the trace while it is written; it
+	// is given the trace's folder and the part's name besides. nil: there is none.
+	Beside []string
 }
 
 // say tells the user something, where stdout is the command's. That nobody
@@ -120,6 +124,7 @@ func Run(o Options) (how Ending, err error) {
 		out.discard()
 		return how, err
 	}
+	r.accompanied()
 	forwarding := signals.forward(t)
 	how = t.wait()
 	forwarding.stop()
@@ -129,7 +134,9 @@ func Run(o Options) (how Ending, err error) {
 	debug.SetGCPercent(collect)
 	runtime.GOMAXPROCS(min(cores, 2))
 	signals.restore() // from here on Ctrl-C ends us as any other program
+	r.beside.sealed()
 	r.tell()
+	r.relay()
 	return how, nil
 }
 
@@ -168,6 +175,30 @@ type recording struct {
 	costs   costs
 	tier    probe.Tier // the highest of which a probe runs
 	refused string     // why not a higher one, in one line; "" nothing was refused
+	beside  *companion // nil: none
+}
+
+// accompanied starts what works beside us. That it cannot be is no reason to fail.
+func (r *recording) accompanied() {
+	if r.Beside == nil {
+		return
+	}
+	var err error
+	if r.beside, err = accompany(r.Beside, r.out.dir, filepath.Base(r.out.Dir())); err != nil {
+		r.say("%v", err)
+	}
+}
+
+// relay says what our companion has to tell: with Quiet only if it has failed.
+func (r *recording) relay() {
+	if r.beside == nil {
+		return
+	}
+	if lines, failed := r.beside.ended(); failed || !r.Quiet && firstRank(os.Getenv) {
+		for _, line := range lines {
+			r.say("%s", line)
+		}
+	}
 }
 
 // begin starts the probes; the target waits meanwhile. An error is a *Failure:

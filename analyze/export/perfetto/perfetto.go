@@ -11,6 +11,7 @@ import (
 
 	"github.com/dptrace/dptrace/analyze"
 	"github.com/dptrace/dptrace/analyze/collect"
+	"github.com/dptrace/dptrace/analyze/stages"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
 )
@@ -45,11 +46,11 @@ var Sources = []collect.Any{timeline.Source}
 // time: however long the run was, memory is bounded.
 func Write(w io.Writer, r *analyze.Result) error {
 	buffered := bufio.NewWriterSize(w, 1<<16)
-	e := &exporter{packets: newPackets(buffered), Result: r, clock: newClock(r), parts: map[*traces.Part]int{}, loaders: titles(r.Timeline)}
+	e := &exporter{packets: newPackets(buffered), Result: r, clock: stages.NewClock(r.Run, r.Timeline), parts: map[*traces.Part]int{}, loaders: titles(r.Timeline)}
 	for i, p := range r.Run.Parts {
 		e.parts[p] = i
 	}
-	e.clock.snapshot(e.packets)
+	e.snapshot()
 	e.processes = e.tracks()
 	e.queues()
 	e.fetches()
@@ -73,17 +74,27 @@ type exporter struct {
 	*analyze.Result
 
 	packets   *packets
-	clock     clock
-	processes map[key]*process
-	parts     map[*traces.Part]int // their places in the run
-	loaders   map[loaderOf]string  // what they are called
+	clock     stages.Clock
+	processes map[stages.Process]*process
+	parts     map[*traces.Part]int     // their places in the run
+	loaders   map[stages.Object]string // what they are called
 	lastTrack uint64
 	batches   int // deliveries and fetches that were written
 
-	lastKey    key // of what was looked up last, and what it is
+	lastKey    stages.Process // of what was looked up last, and what it is
 	lastOf     *process
 	lastPart   *traces.Part
 	lastPlace  int
-	lastLoader loaderOf
+	lastLoader stages.Object
 	lastWait   string
+}
+
+// snapshot says what time it was, as far as that is known.
+func (e *exporter) snapshot() {
+	now := max(e.clock.Begin, 1)
+	times := map[uint64]int64{monotonic: now, boottime: now}
+	if wall := e.clock.Wall(now); wall > 0 {
+		times[realtime] = wall
+	}
+	e.packets.snapshot(times)
 }

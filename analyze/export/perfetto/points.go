@@ -4,10 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"reflect"
-	"slices"
-	"sort"
 
 	"github.com/dptrace/dptrace/analyze/finding"
+	"github.com/dptrace/dptrace/analyze/stages"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/analyze/words"
 	"github.com/dptrace/dptrace/traces"
@@ -21,7 +20,7 @@ func (e *exporter) memory() {
 		if p == nil || r.Rss == 0 {
 			continue
 		}
-		at := e.clock.of(part, r.TsNS)
+		at := e.clock.Of(part, r.TsNS)
 		if p.rss == 0 {
 			p.rss = e.child(p, "resident memory", unit)
 		}
@@ -41,7 +40,7 @@ func (e *exporter) signals() {
 	for part, r := range traces.Rows[traces.Signal](e.Run) {
 		if p := e.of(part, r.Proc); p != nil {
 			sender := cmp.Or(words.Printable(cmp.Or(r.SenderCmdline, r.SenderComm)), "the kernel")
-			e.packets.event(event{kind: instant, track: p.track, at: e.clock.of(part, r.TsNS), name: timeline.SignalName(r.Signal),
+			e.packets.event(event{kind: instant, track: p.track, at: e.clock.Of(part, r.TsNS), name: timeline.SignalName(r.Signal),
 				notes: []note{{name: "from", text: sender}, {name: "pid", n: int64(r.SenderPid)}}})
 		}
 	}
@@ -61,7 +60,7 @@ func (e *exporter) ends() {
 		case x.ExitCode >= 0:
 			name = fmt.Sprintf("exit code %d", x.ExitCode)
 		}
-		e.packets.event(event{kind: instant, track: p.track, at: e.clock.of(of.Part, of.Exit.TsNS), name: name})
+		e.packets.event(event{kind: instant, track: p.track, at: e.clock.Of(of.Part, of.Exit.TsNS), name: name})
 	}
 }
 
@@ -78,12 +77,12 @@ func (e *exporter) findings() error {
 	for i := range e.Findings {
 		f := &e.Findings[i]
 		at := int64(0)
-		for _, ref := range refs(f) {
+		for _, ref := range stages.Refs(f) {
 			if t := times[ref]; t != 0 && (at == 0 || t < at) {
 				at = t
 			}
 		}
-		e.packets.event(event{kind: instant, track: track, at: max(at, e.clock.begin, 1), name: f.Rule, notes: []note{
+		e.packets.event(event{kind: instant, track: track, at: max(at, e.clock.Begin, 1), name: f.Rule, notes: []note{
 			{name: "certainty", text: f.Certainty.String()},
 			{name: "title", text: words.Printable(f.Title)},
 			{name: "loader", text: words.Printable(cmp.Or(f.Loader.At, "the run"))},
@@ -92,53 +91,11 @@ func (e *exporter) findings() error {
 	return nil
 }
 
-func refs(f *finding.Finding) (all []finding.Ref) {
-	for _, e := range f.Evidence {
-		all = append(all, e.Refs...)
-	}
-	return all
-}
-
 // times is when the rows came that findings refer to, on the trace's clock.
 func (e *exporter) times() (map[finding.Ref]int64, error) {
-	wanted, tables := map[string][]finding.Ref{}, []string{}
-	for i := range e.Findings {
-		for _, r := range refs(&e.Findings[i]) {
-			if len(wanted[r.Table]) == 0 {
-				tables = append(tables, r.Table)
-			}
-			wanted[r.Table] = append(wanted[r.Table], r)
-		}
-	}
 	found := map[finding.Ref]int64{}
-	if len(tables) == 0 {
-		return found, nil
-	}
-	for _, list := range wanted {
-		slices.SortFunc(list, func(a, b finding.Ref) int { return cmp.Compare(a.Seq, b.Seq) })
-	}
-	err := e.Run.Each(tables, func(b traces.Batch) error {
-		rows := reflect.ValueOf(b.Rows)
-		if rows.Len() == 0 {
-			return nil
-		}
-		list := wanted[b.Table]
-		from := sort.Search(len(list), func(i int) bool { return list[i].Seq >= head(rows, 0).Seq })
-		for _, r := range list[from:] {
-			i := sort.Search(rows.Len(), func(i int) bool { return head(rows, i).Seq >= r.Seq })
-			if i == rows.Len() {
-				break
-			}
-			if h := head(rows, i); h.Seq == r.Seq && (r.Part == "" || r.Part == b.Part.Name) {
-				found[r] = e.clock.of(b.Part, h.TsNS)
-			}
-		}
-		return nil
+	err := stages.Referred(e.Run, e.Findings, func(ref finding.Ref, part *traces.Part, head traces.Head, _ reflect.Value) {
+		found[ref] = e.clock.Of(part, head.TsNS)
 	})
 	return found, err
-}
-
-// head is what begins each row of each table.
-func head(rows reflect.Value, i int) traces.Head {
-	return rows.Index(i).FieldByName("Head").Interface().(traces.Head)
 }

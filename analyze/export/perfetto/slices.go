@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/dptrace/dptrace/analyze/stages"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
 )
@@ -35,7 +36,7 @@ func (e *exporter) slice(track uint64, end *int64, s event, until int64) {
 func (e *exporter) queues() {
 	nextPut, stop := iter.Pull2(traces.Rows[traces.BatchPut](e.Run))
 	defer stop()
-	flying := map[loaderOf]*flight{}
+	flying := map[stages.Object]*flight{}
 	part, put, more := nextPut()
 	for p, next := range traces.Rows[traces.BatchNext](e.Run) {
 		for more && (part == p && put.TsNS <= next.TsNS || part != p && e.parts[part] < e.parts[p]) {
@@ -50,12 +51,6 @@ func (e *exporter) queues() {
 	}
 }
 
-// loaderOf is a DataLoader object of a process.
-type loaderOf struct {
-	key
-	loader uint32
-}
-
 // flight is the batches of one loader that were asked for and not delivered yet.
 type flight struct {
 	pass   uint32
@@ -63,7 +58,7 @@ type flight struct {
 	caller *process
 }
 
-func (e *exporter) put(part *traces.Part, r *traces.BatchPut, flying map[loaderOf]*flight) {
+func (e *exporter) put(part *traces.Part, r *traces.BatchPut, flying map[stages.Object]*flight) {
 	p := e.of(part, r.Proc)
 	if p == nil || r.First > 0 {
 		return
@@ -71,29 +66,26 @@ func (e *exporter) put(part *traces.Part, r *traces.BatchPut, flying map[loaderO
 	if p.indices == 0 {
 		p.indices = e.child(p, "index queue", nil)
 	}
-	at := e.clock.of(part, r.TsNS)
+	put := e.clock.OfPut(part, r)
 	e.slice(p.indices, &p.indicesEnd, event{
-		at: at - max(r.DurNS, 0), name: "sampler and queue", flow: e.flow(part, r.Proc, r.Loader, r.Pass, r.Batch),
+		at: put.Begin, name: "sampler and queue", flow: e.flow(part, r.Proc, r.Loader, r.Pass, r.Batch),
 		notes: []note{{name: "batch", n: int64(r.Batch)}, {name: "pass", n: int64(r.Pass)}, {name: "worker", n: int64(r.Worker)}},
-	}, at)
-	e.fly(part, r.Proc, r.Loader, r.Pass, 1, at, flying)
+	}, put.End)
+	e.fly(part, r.Proc, r.Loader, r.Pass, 1, put.End, flying)
 }
 
-func (e *exporter) next(part *traces.Part, r *traces.BatchNext, flying map[loaderOf]*flight) {
+func (e *exporter) next(part *traces.Part, r *traces.BatchNext, flying map[stages.Object]*flight) {
 	p := e.of(part, r.Proc)
 	if p == nil {
 		return
 	}
-	at := e.clock.of(part, r.TsNS)
+	next := e.clock.OfNext(part, r)
+	called, at := next.Begin, next.End
 	if r.Status == "exit" {
 		if p.loop != 0 {
 			e.slice(p.loop, &p.loopEnd, event{at: p.loopEnd, name: "step"}, at)
 		}
 		return
-	}
-	called := at
-	if r.CallNS > 0 {
-		called = e.clock.of(part, r.CallNS)
 	}
 	if p.loop == 0 {
 		p.loop = e.child(p, "training loop", nil)
@@ -117,8 +109,8 @@ func (e *exporter) next(part *traces.Part, r *traces.BatchNext, flying map[loade
 
 // fly counts the batches on their way. A new pass begins with none: what was asked
 // for before was thrown away.
-func (e *exporter) fly(part *traces.Part, proc, loader, pass uint32, by, at int64, flying map[loaderOf]*flight) {
-	k := loaderOf{key{part, proc}, loader}
+func (e *exporter) fly(part *traces.Part, proc, loader, pass uint32, by, at int64, flying map[stages.Object]*flight) {
+	k := stages.Object{Process: stages.Process{Part: part, Proc: proc}, Loader: loader}
 	f := flying[k]
 	if f == nil {
 		if by < 0 { // a loader without workers asks for nothing ahead
@@ -142,7 +134,7 @@ func (e *exporter) fly(part *traces.Part, proc, loader, pass uint32, by, at int6
 
 // waitFor is what waiting for a loader is called.
 func (e *exporter) waitFor(part *traces.Part, proc, object uint32) string {
-	if k := (loaderOf{key{part, proc}, object}); k != e.lastLoader {
+	if k := (stages.Object{Process: stages.Process{Part: part, Proc: proc}, Loader: object}); k != e.lastLoader {
 		e.lastLoader, e.lastWait = k, "wait for "+e.loader(part, proc, object)
 	}
 	return e.lastWait
@@ -150,7 +142,7 @@ func (e *exporter) waitFor(part *traces.Part, proc, object uint32) string {
 
 // loader is the name of a DataLoader object.
 func (e *exporter) loader(part *traces.Part, proc, object uint32) string {
-	if name := e.loaders[loaderOf{key{part, proc}, object}]; name != "" {
+	if name := e.loaders[stages.Object{Process: stages.Process{Part: part, Proc: proc}, Loader: object}]; name != "" {
 		return name
 	}
 	return fmt.Sprintf("loader object %d", object)
@@ -172,18 +164,16 @@ func (e *exporter) fetches() {
 }
 
 func (e *exporter) fetch(p *process, part *traces.Part, r *traces.BatchFetch) {
-	at := e.clock.of(part, r.TsNS)
-	fetched := at + max(r.FetchNS, 0)
-	asked := at - max(r.WaitNS, 0)
-	e.slice(p.work, &p.workEnd, event{at: asked - max(r.PutNS, 0), name: "hand over"}, asked)
-	e.slice(p.work, &p.workEnd, event{at: asked, name: "wait for indices"}, at)
-	fetch := event{at: at, name: "fetch", notes: []note{{name: "batch", n: int64(r.Batch)}, {name: "samples", n: int64(r.Samples)}}}
+	did := e.clock.OfFetch(part, r)
+	e.slice(p.work, &p.workEnd, event{at: did.HandOver.Begin, name: "hand over"}, did.HandOver.End)
+	e.slice(p.work, &p.workEnd, event{at: did.Idle.Begin, name: "wait for indices"}, did.Idle.End)
+	fetch := event{at: did.Fetch.Begin, name: "fetch", notes: []note{{name: "batch", n: int64(r.Batch)}, {name: "samples", n: int64(r.Samples)}}}
 	if w := e.Timeline.Worker(part, r.Proc, r.Loader, r.Pass, r.Worker); w != nil && w.Number >= 0 {
 		fetch.flow = e.ofWorker(w, r.Batch)
 		fetch.notes = append(fetch.notes, note{name: "pass", n: int64(w.Pass.Recorded)})
 	}
-	e.slice(p.work, &p.workEnd, fetch, fetched)
-	e.slice(p.work, &p.workEnd, event{at: fetched, name: "collate"}, fetched+max(r.CollateNS, 0))
+	e.slice(p.work, &p.workEnd, fetch, did.Fetch.End)
+	e.slice(p.work, &p.workEnd, event{at: did.Collate.Begin, name: "collate"}, did.Collate.End)
 }
 
 func (e *exporter) ofWorker(w *timeline.WorkerPass, batch uint32) uint64 {

@@ -4,16 +4,11 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/dptrace/dptrace/analyze/stages"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/analyze/words"
 	"github.com/dptrace/dptrace/traces"
 )
-
-// key is a process of a part, as rows name it.
-type key struct {
-	part *traces.Part
-	proc uint32
-}
 
 // process is the tracks of one, 0 where there are none yet.
 type process struct {
@@ -31,8 +26,8 @@ const mostPids = 1 << 22
 // tracks describes the processes of the run. A process is known by its pid there:
 // where it was given twice, on two nodes or one after another, the later ones are
 // given numbers that no process has.
-func (e *exporter) tracks() map[key]*process {
-	all, taken := map[key]*process{}, map[int32]bool{}
+func (e *exporter) tracks() map[stages.Process]*process {
+	all, taken := map[stages.Process]*process{}, map[int32]bool{}
 	workers := serving(e.Timeline)
 	for i, p := range e.Timeline.Processes {
 		if p.Proc == 0 {
@@ -48,7 +43,7 @@ func (e *exporter) tracks() map[key]*process {
 		}
 		taken[pid] = true
 		tracks := &process{track: uint64(len(all) + 1), inFlight: map[uint32]uint64{}}
-		all[key{p.Part, p.Proc}] = tracks
+		all[stages.Process{Part: p.Part, Proc: p.Proc}] = tracks
 		described := number(nil, processPid, uint64(pid))
 		if p.Cmdline != "" {
 			described = text(described, processCmd, words.Printable(p.Cmdline))
@@ -77,7 +72,7 @@ func (e *exporter) child(of *process, name string, more []byte) uint64 {
 // of is the tracks of a row's process; nil: it is not known.
 // Rows of one process come one after another.
 func (e *exporter) of(part *traces.Part, proc uint32) *process {
-	if k := (key{part, proc}); k != e.lastKey {
+	if k := (stages.Process{Part: part, Proc: proc}); k != e.lastKey {
 		e.lastKey, e.lastOf = k, e.processes[k]
 	}
 	return e.lastOf
@@ -97,7 +92,7 @@ func serving(t *timeline.Timeline) map[*timeline.Process]string {
 	for _, l := range t.Loaders {
 		for _, w := range l.WorkerProcesses {
 			if w.Process != nil && w.Number >= 0 {
-				workers[w.Process] = fmt.Sprintf("worker %d of %s%s", w.Number, title(l), rank(l.Process))
+				workers[w.Process] = fmt.Sprintf("worker %d of %s%s", w.Number, stages.Title(l), rank(l.Process))
 			}
 		}
 	}
@@ -105,19 +100,12 @@ func serving(t *timeline.Timeline) map[*timeline.Process]string {
 }
 
 // titles is what the DataLoader objects of the run are called.
-func titles(t *timeline.Timeline) map[loaderOf]string {
-	all := map[loaderOf]string{}
-	for _, l := range t.Loaders {
-		for i := range l.Objects {
-			all[loaderOf{key{l.Process.Part, l.Process.Proc}, l.Objects[i].Loader}] = title(l)
-		}
+func titles(t *timeline.Timeline) map[stages.Object]string {
+	all := map[stages.Object]string{}
+	for object, l := range stages.Loaders(t) {
+		all[object] = stages.Title(l)
 	}
 	return all
-}
-
-// title is a loader in a few words.
-func title(l *timeline.Loader) string {
-	return words.Printable(fmt.Sprintf("loader #%d at %s", l.ID, l.At()))
 }
 
 func rank(p *timeline.Process) string {
