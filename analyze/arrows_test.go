@@ -18,7 +18,7 @@ var layers = [][]string{
 	{"evidence/digests", "evidence/bounded"},
 	{"timeline"},
 	{"evidence/*"},
-	{"account", "accept", "orders", "reseed", "effects"},
+	{"account", "accept", "orders", "reseed", "effects", "stages"},
 	{"detect"},
 	{"redraw"},
 	{"detect/*"},
