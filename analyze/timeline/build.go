@@ -19,13 +19,14 @@ func (b *Builder) Build(e *collect.Evidence) *Timeline { return b.build(e.Run.Pr
 // read.
 func (b *Builder) build(problems []traces.Problem) *Timeline {
 	t := &Timeline{
-		ExitCode: -1,
-		problems: problems,
-		lost:     map[*traces.Part][]traces.Lost{},
-		limits:   map[*traces.Part]map[limitKey]*limitRows{},
-		codes:    map[*traces.Part]int{},
-		tiers:    map[*traces.Part]string{},
-		workers:  map[workerKey]*WorkerPass{},
+		ExitCode:  -1,
+		processes: map[*traces.Part]map[uint32]*Process{},
+		problems:  problems,
+		lost:      map[*traces.Part][]traces.Lost{},
+		limits:    map[*traces.Part]map[limitKey]*limitRows{},
+		codes:     map[*traces.Part]int{},
+		tiers:     map[*traces.Part]string{},
+		workers:   map[workerKey]*WorkerPass{},
 	}
 	parts := slices.SortedFunc(maps.Keys(b.parts), func(a, b *traces.Part) int {
 		return cmp.Or(cmp.Compare(a.Trace, b.Trace), cmp.Compare(a.Name, b.Name))
@@ -54,6 +55,7 @@ func (b *Builder) build(problems []traces.Problem) *Timeline {
 		joinTold(here)
 		t.joinWorkers(rows, here)
 		t.Processes = append(t.Processes, here...)
+		t.processes[part] = byProc
 	}
 	t.joinPeers()
 	t.number()

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/dptrace/dptrace/traces"
 )
 
 // TestMoments: times come back rounded down, by less than a thousandth of a pass.
@@ -132,5 +134,55 @@ func TestCountsCoded(t *testing.T) {
 	c.add(7)
 	if c.codes != nil || c.get(0) != 0 || c.get(999) != 999%256 || c.get(1000) != -1 || c.get(1001) != 7 {
 		t.Errorf("%d runs, %d codes", len(c.runs), len(c.codes))
+	}
+}
+
+// TestSteppedAt: when the step after a delivery was taken is kept once, wherever it is, and is right whether backward calls
+// are known, or become unknown, or did not give the step its gradients.
+func TestSteppedAt(t *testing.T) {
+	const n = 1000
+	for name, how := range map[string]func(i int) (watched, grads bool){
+		"watched":        func(int) (bool, bool) { return true, true },
+		"not watched":    func(int) (bool, bool) { return false, false },
+		"not any more":   func(i int) (bool, bool) { return i < n/2, i < n/2 },
+		"without them":   func(int) (bool, bool) { return true, false },
+		"some with them": func(i int) (bool, bool) { return true, i%3 == 0 },
+	} {
+		pr := &procRows{byPass: map[passKey]*passRows{}}
+		var called [n]int64
+		ns := int64(1e15)
+		for i := range n + 1 {
+			watched, grads := how(i)
+			r := &traces.BatchNext{Loader: 1, Batch: uint32(i), Status: "ok", Grad: true, Optimizer: 1, Watched: watched}
+			r.CallNS, r.TsNS = ns, ns+1e6
+			r.Steps, r.Backwards = uint64(i), uint64(i)
+			if grads && i > 0 {
+				r.GradsFrom, r.GradsTo = uint64(i-1), uint64(i)
+			}
+			if i > 0 {
+				called[i-1] = ns
+			}
+			if i == n {
+				r.Status = "exit"
+			}
+			pr.next(r)
+			ns += 7_654_321
+		}
+		ps := pr.byPass[passKey{1, 0}]
+		for i, want := range called {
+			got := ps.next.steppedAt(i)
+			if !ps.next.followed.has(i) || got > want || want-got >= 1<<10 {
+				t.Fatalf("%s: delivery %d: %d, want %d", name, i, got, want)
+			}
+		}
+		kept := 0
+		for i := range n {
+			if ps.next.times.get(i) != 0 {
+				kept++
+			}
+		}
+		if name == "watched" && kept > 0 || name == "not watched" && kept != n {
+			t.Errorf("%s: %d times are kept twice", name, kept)
+		}
 	}
 }

@@ -21,12 +21,13 @@ type Timeline struct {
 	Begin     int64     // nanoseconds of the monotonic clock; with several hosts of the first part's
 	End       int64
 
-	problems []traces.Problem
-	lost     map[*traces.Part][]traces.Lost
-	limits   map[*traces.Part]map[limitKey]*limitRows
-	codes    map[*traces.Part]int // of the commands; -1 unknown
-	tiers    map[*traces.Part]string
-	workers  map[workerKey]*WorkerPass
+	processes map[*traces.Part]map[uint32]*Process // by their numbers
+	problems  []traces.Problem
+	lost      map[*traces.Part][]traces.Lost
+	limits    map[*traces.Part]map[limitKey]*limitRows
+	codes     map[*traces.Part]int // of the commands; -1 unknown
+	tiers     map[*traces.Part]string
+	workers   map[workerKey]*WorkerPass
 }
 
 // Process is one process of the run.

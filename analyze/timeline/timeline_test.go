@@ -57,6 +57,26 @@ func TestWorkersOfEachPass(t *testing.T) {
 	}
 }
 
+// TestProcess: each process is found by its part and number, and no other.
+func TestProcess(t *testing.T) {
+	r := NewRun(t)
+	o := r.Process(-1, 0).Open(Loader{Workers: 2, Batches: 3, Start: noGens})
+	o.Pass(Train)
+	r.Seal()
+	tl := build(t, r)
+	most := uint32(0)
+	for _, p := range tl.Processes {
+		if tl.Process(p.Part, p.Proc) != p {
+			t.Errorf("process %d is not found", p.Proc)
+		}
+		most = max(most, p.Proc)
+	}
+	part := tl.Processes[0].Part
+	if len(tl.Processes) < 3 || tl.Process(part, most+1) != nil || tl.Process(part, 0) != nil || tl.Process(nil, 1) != nil {
+		t.Errorf("%d processes, or some that are not there", len(tl.Processes))
+	}
+}
+
 // TestLoaders: which objects are one loader, and what the ranks call the same.
 func TestLoaders(t *testing.T) {
 	l := Loader{Workers: 1, Start: noGens}

@@ -43,12 +43,7 @@ func joinTree(here []*Process) {
 
 // Process finds the process of a row; nil if none of the run has this number.
 func (t *Timeline) Process(part *traces.Part, proc uint32) *Process {
-	for _, p := range t.Processes {
-		if p.Part == part && p.Proc == proc {
-			return p
-		}
-	}
-	return nil
+	return t.processes[part][proc]
 }
 
 // Final is the process's last program: it may have called exec.
