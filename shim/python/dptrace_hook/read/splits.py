@@ -10,13 +10,13 @@ import time
 
 from ..patch.load import native
 from ..record import guard, layouts, ring
-from ..record.ring import cpu
+from ..record.ring import cpu, mono
 from . import chains
 
 SHARE = 250  # of the time of its fetches one part is spent here
 FIRST = 1  # the fetch that is looked at first: the one before it pays for what is made once
 LEAST, MOST = 2, 1 << 20  # fetches from one that is looked at to the next
-GUESS_NS = 200000  # what looking costs, to begin with
+GUESS_NS = 200000  # what looking costs, to begin with, and hardly more
 _SPLIT = layouts.packed(layouts.SPLIT_FIELDS)
 _open, _read, _close, _all_cpu = os.open, os.read, os.close, time.process_time_ns  # the program may put others in their places
 _SCHEDSTAT, _IO = "/proc/thread-self/schedstat", "/proc/thread-self/io"
@@ -25,12 +25,14 @@ _missing = set()  # of these two, where the kernel or a sandbox has none
 
 class Split:
     """What is known of one fetcher's fetches."""
-    __slots__ = ("next", "running", "look", "mask", "before", "row", "cost", "each", "full", "chains")
+    __slots__ = ("next", "running", "look", "mask", "before", "row", "cost", "took", "each", "full", "chains")
 
     def __init__(self, full):
         self.next, self.running = 1 << 62 if ring.ring.dead else FIRST, False
         self.look = self.mask = self.before = self.row = None
-        self.cost, self.each = 0, GUESS_NS  # ns of CPU time: of this one, of late
+        # ns, by the clock: to look at this fetch, of late; in the fetch, at transforms. What takes far longer than it should was the
+        # neighbours' on a busy machine.
+        self.cost, self.each, self.took = 0, GUESS_NS, 0
         self.full = full  # every second fetch, whatever that costs
         self.chains = None  # chains.Chains, once one is looked at; False: there are none to be looked at
 
@@ -38,7 +40,7 @@ class Split:
         """A fetch is about to begin."""
         if self.chains is None:
             self.guarded(self.find, fetches)
-        c0 = cpu()
+        t = mono()
         self.running, self.row = True, None
         self.guarded(self.watch)
         (disk, calls, read, text), queue = _io(), _queue()
@@ -47,12 +49,12 @@ class Split:
         self.look, self.mask = fetches.look, fetches.mask
         fetches.look, fetches.mask = collating, -1  # called whatever was asked for
         every, own = _all_cpu(), cpu()  # last, and first in stop(): what comes between them and the fetch counts as the fetch's
-        self.cost = own - c0
+        self.cost = mono() - t
         self.before = own, every, queue[0], read, calls, disk
 
     def stop(self, fetches):
         """The samples are there."""
-        now, every, (queue1, text) = cpu(), _all_cpu(), _queue()
+        now, every, t, (queue1, text) = cpu(), _all_cpu(), mono(), _queue()
         disk1, calls1, read1, _ = _io()
         self.back(fetches)
         spent, took = self.guarded(self.watched) or ({}, 0)
@@ -61,7 +63,8 @@ class Split:
             calls1, read1 = calls1 - 1, read1 - text
         self.row = (fetches.t_collate - fetches.t_fetch, now - own, max(every - every0 - (now - own), 0), _since(queue, queue1),
                     _since(read, read1), _since(calls, calls1), _since(disk, disk1), took, len(spent)), spent
-        self.cost += cpu() - now + took
+        self.cost += mono() - t
+        self.took = took
 
     def back(self, fetches):
         fetches.look, fetches.mask, self.look = self.look, self.mask, None
@@ -72,9 +75,10 @@ class Split:
         if row is None:
             self.back(fetches)
             self.guarded(self.watched)
-        ring.ring.hook_ns += self.cost
-        self.each = max(self.cost, self.each - (self.each >> 2))
-        self.next = fetches.fetch + (LEAST if self.full else min(max(LEAST, SHARE * self.each // max(took, 1)), MOST))
+        ring.ring.hook_ns += min(self.cost, GUESS_NS) + self.took
+        self.each = min(max(self.cost, self.each - (self.each >> 2)), 4 * self.each)
+        self.next = fetches.fetch + (LEAST if self.full else min(max(LEAST, SHARE * (self.each + self.took) // max(took, 1)), MOST))
+        self.took = 0
         if row is not None and batch is not None:
             numbers, spent = row
             tail = [n for number, each in spent.items() for n in (number, *each)]
