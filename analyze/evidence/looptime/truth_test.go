@@ -100,3 +100,25 @@ func TestSlowSamples(t *testing.T) {
 		t.Errorf("samples %v", got)
 	}
 }
+
+// TestWhatIf: what is foreseen of a change is what came of it when it was made.
+func TestWhatIf(t *testing.T) {
+	made := map[int]float64{}
+	for _, workers := range []int{0, 2, 4} {
+		l := loopOf(t, "whatif-"+string(rune('0'+workers)))
+		x := l.Ranks[0].Passes[0]
+		made[workers] = (x.Start.All - x.Start.Workers + x.Total).Seconds() / float64(x.Batches.Delivered+1) // with the first batch: they come in groups
+	}
+	for _, c := range []struct{ from, to int }{{0, 2}, {0, 4}, {2, 4}, {4, 2}} {
+		f, why := loopOf(t, "whatif-"+string(rune('0'+c.from))).Predict(Change{Workers: c.to})
+		if why != "" {
+			t.Errorf("%d -> %d workers: %s", c.from, c.to, why)
+			continue
+		}
+		said, is := made[c.from]/f.Gain(), made[c.to]
+		t.Logf("%d -> %d workers: said %.1f ms, %.1f ms measured", c.from, c.to, 1e3*said, 1e3*is)
+		if math.Abs(said/is-1) > 0.1 {
+			t.Errorf("%d -> %d workers: said %.1f ms for a batch, measured %.1f", c.from, c.to, 1e3*said, 1e3*is)
+		}
+	}
+}
