@@ -126,7 +126,7 @@ func (c *collected) Build(e *collect.Evidence) *Loops {
 			}
 		}
 	}
-	l := &Loops{of: map[int]*Loop{}, parts: c.parts}
+	l := &Loops{of: map[int]*Loop{}}
 	for _, ranks := range t.ByLoader() {
 		loop := &Loop{}
 		for _, loader := range ranks {
