@@ -93,7 +93,9 @@ var cases = []struct {
 	})), "clean", nil},
 	{"no workers", machine(0, with(starting(), func(t *Timed) { t.Workers, t.Start = 0, nil })), "not-applicable", []string{"no workers"}},
 	{"two epochs", machine(0, with(starting(), func(t *Timed) { t.Passes = 2 })), "cannot-tell", []string{"fewer than three passes"}},
-	{"other programs take the processors", machine(7, with(starting(), func(t *Timed) { t.CPU, t.Delay, t.Step = 0.2, 0.9, Even(5*ms) })), "likely", []string{"other programs"}},
+	{"other programs take the processors", machine(7, with(starting(), func(t *Timed) {
+		t.CPU, t.Delay, t.Step, t.Passes, t.Start = 0.2, 0.9, Even(5*ms), 10, func(int) int64 { return 600 * ms }
+	})), "likely", []string{"other programs"}},
 	{"an older trace", machine(0, with(starting(), func(t *Timed) { t.Older = true })), "likely", nil},
 	{"cut", func(r *Run) { r.Process(-1, 0).Time(with(starting(), func(t *Timed) { t.Start = nil })) }, "cannot-tell", []string{"cut"}},
 }

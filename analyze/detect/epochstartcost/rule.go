@@ -22,9 +22,9 @@ var Rule = detect.Rule{
 	Excuses: []detect.Excuse{{
 		Text: "other programs on the machine took the processors, and the workers' starts waited for them.",
 		Excluded: func(_ *detect.Case, f *finding.Finding) bool {
-			r := f.Facts.(*starts).worst.rank
-			disturbed, known := r.Disturbed(r.Starters)
-			return known && !disturbed
+			w := f.Facts.(*starts).worst
+			disturbance, known := w.rank.Disturbance(w.rank.Starters)
+			return known && w.counts(1-disturbance)
 		},
 	}},
 	Judge: judge,
@@ -71,7 +71,7 @@ func judge(c *detect.Case) detect.Verdict {
 		return detect.NotApplicable("no workers: nothing is started")
 	case len(w.each) < several:
 		return detect.CannotTell("fewer than three passes: what the first one costs is needed in any case")
-	case w.sum >= least && w.typical() >= each && w.sum.Seconds() >= matters*w.total.Seconds():
+	case w.counts(1):
 		return detect.Found(w.amount(), s.finding())
 	}
 	return detect.Clean(w.amount())
@@ -100,6 +100,12 @@ func pausesOf(r *looptime.Rank) *paused {
 		p.each, p.sum, p.first = append(p.each, cost), p.sum+cost, append(p.first, x.Start)
 	}
 	return p
+}
+
+// counts reports whether a share of the pauses is worth a word.
+func (p *paused) counts(share float64) bool {
+	part := func(d time.Duration) time.Duration { return time.Duration(share * float64(d)) }
+	return part(p.sum) >= least && part(p.typical()) >= each && part(p.sum).Seconds() >= matters*p.total.Seconds()
 }
 
 // typical is the middle one of the pauses.

@@ -109,6 +109,8 @@ var cases = []struct {
 		r.Seal()
 	}, "proven", []string{"more workers give next to nothing", "not:num_workers="}},
 
+	{"other programs take some of the processors", on("none", 7, with(slow(), func(t *Timed) { t.CPU, t.Delay = 0.55, 0.4 })), "proven", nil},
+
 	// Correct programs that look like it.
 	{"a step that takes long", machine(with(slow(), func(t *Timed) { t.Step = Even(150 * ms) })), "clean", []string{"not your bottleneck: "}},
 	{"a GPU that is waited for in the step", on("nvidia", 0, with(slow(), func(t *Timed) { t.Step = Even(120 * ms) })), "clean", []string{"not your bottleneck"}},
@@ -159,7 +161,7 @@ var cases = []struct {
 	{"a GPU that computes meanwhile", on("nvidia", 0, with(slow(), func(t *Timed) { t.Workers = 0 })), "likely", []string{"an accelerator was still at work"}},
 	{"a GPU, and workers that idle", on("nvidia", 0, with(slow(), func(t *Timed) { t.Fetch, t.Queue, t.Ahead = EvenFetch(20*ms), Even(60*ms), 1 })), "likely",
 		[]string{"an accelerator"}},
-	{"other programs take the processors", on("none", 7, with(slow(), func(t *Timed) { t.CPU, t.Delay = 0.3, 0.6 })), "likely", []string{"other programs"}},
+	{"other programs take the processors", on("none", 7, with(slow(), func(t *Timed) { t.CPU, t.Delay, t.Step = 0.3, 0.6, Even(30*ms) })), "likely", []string{"other programs"}},
 	{"no optimizer", machine(with(slow(), func(t *Timed) { t.NoStep = true })), "likely", nil},
 	{"a short run", machine(with(slow(), func(t *Timed) { t.Batches = 40 })), "cannot-tell", []string{"too short"}},
 	{"one batch", machine(with(slow(), func(t *Timed) { t.Batches, t.Passes = 1, 3 })), "cannot-tell", nil},

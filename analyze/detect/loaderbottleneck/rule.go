@@ -168,9 +168,10 @@ func unpaced(w *waits, r *looptime.Rank) bool {
 // none, or the workers were never idle, so that it is they who set the pace.
 func alone(_ *waits, r *looptime.Rank) bool { return r.Accelerators() == "none" || r.Saturated() }
 
-// undisturbed reports whether the fetches got their processors, as far as other
-// programs are concerned.
+// undisturbed reports whether the loop would wait as well if the fetches had never
+// waited for a processor that another program had: they set its pace.
 func undisturbed(_ *waits, r *looptime.Rank) bool {
-	disturbed, known := r.Disturbed(r.Fetching())
-	return known && !disturbed
+	disturbance, known := r.Disturbance(r.Fetching())
+	total := r.Total.Seconds() * (1 - disturbance)
+	return known && total-r.Step().Seconds() >= matters*total
 }

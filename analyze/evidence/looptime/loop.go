@@ -126,7 +126,7 @@ func (c *collected) Build(e *collect.Evidence) *Loops {
 			}
 		}
 	}
-	l := &Loops{of: map[int]*Loop{}, parts: c.parts}
+	l := &Loops{of: map[int]*Loop{}}
 	for _, ranks := range t.ByLoader() {
 		loop := &Loop{}
 		for _, loader := range ranks {
@@ -405,18 +405,18 @@ func (r *Rank) Held() (share float64, ok bool) {
 	return ratio(float64(u.Delay), float64(u.Wall)), true
 }
 
-// Disturbed reports whether other programs took processors that the run waited for:
-// in so large a share of the time that use is of. Known is false if that is not known.
-func (r *Rank) Disturbed(u Use) (disturbed, known bool) {
-	const much, few = 0.15, 0.1 // of the time; of the processors
+// Disturbance is for how much of the time that use is of the processes waited for
+// processors that other programs had; known is false if that is not known.
+func (r *Rank) Disturbance(u Use) (share float64, known bool) {
+	const few = 0.1 // of the processors
 	p := r.Processors
 	if p.Others >= 0 && p.Online > 0 && p.Others < few*float64(p.Online) {
-		return false, true
+		return 0, true
 	}
 	if !u.Timed || u.Wall == 0 {
-		return false, false
+		return 0, false
 	}
-	return ratio(float64(u.Delay), float64(u.Wall))*r.foreign() >= much, true
+	return ratio(float64(u.Delay), float64(u.Wall)) * r.foreign(), true
 }
 
 // Fetching is what the processes that fetch used, while the loop ran.

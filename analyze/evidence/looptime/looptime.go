@@ -24,8 +24,7 @@ var Source = &collect.Source[*Loops]{
 
 // Loops is the evidence of Source.
 type Loops struct {
-	of    map[int]*Loop // by Loader.ID
-	parts map[*traces.Part]*partRows
+	of map[int]*Loop // by Loader.ID
 }
 
 // Of is the loop over a loader on all its ranks; nil if nothing was delivered.

@@ -148,7 +148,7 @@ func (p *partRows) main(k passKey) *mainSide {
 // those of slow ones: so many of each batch, and so many in all.
 const (
 	mostIndices = 64
-	allIndices  = 1 << 20
+	allIndices  = 1 << 19
 )
 
 // put takes what a worker was asked for.

@@ -4,9 +4,9 @@ package looptime
 // replayed; of a long pass every second run, then every fourth, and so on.
 const (
 	runLength = 256
-	mostKept  = 8192    // of one side of one pass
+	mostKept  = 4096    // of one side of one pass
 	fewKept   = 512     // where a part has more than
-	manyKept  = 1 << 19 // of them in all
+	manyKept  = 1 << 18 // of them in all; then passes that begin have none
 )
 
 // series is values of the batches of one pass, by their numbers. Which are kept
@@ -23,7 +23,7 @@ func (s *series[T]) add(batch uint32, v T, kept *int) {
 	if s.stride == 0 {
 		s.stride = 1
 	}
-	if batch/runLength%s.stride != 0 {
+	if batch/runLength%s.stride != 0 || len(s.batches) == 0 && *kept > manyKept {
 		return
 	}
 	s.batches = append(s.batches, batch)

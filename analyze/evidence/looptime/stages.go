@@ -61,8 +61,15 @@ func (r *Rank) stages() []Stage {
 			count[Queue] += x.main.delivered
 		}
 	}
+	told := 0.0
+	for _, n := range names {
+		told += waits[n]
+	}
 	var out []Stage
 	for _, n := range names {
+		if told > 0 { // passes of which no batch is kept waited for the same
+			waits[n] *= float64(r.Waited) / told
+		}
 		if s := (Stage{Name: n, Waited: time.Duration(waits[n]), Work: time.Duration(work[n]), Count: count[n]}); s.Waited > 0 || s.Work > 0 {
 			out = append(out, s)
 		}
@@ -70,7 +77,8 @@ func (r *Rank) stages() []Stage {
 	return out
 }
 
-// Waits is what the loop waited for in the pass, by stage.
+// Waits is what the loop waited for in the pass, by stage; empty if none of its
+// batches is kept.
 func (x *Pass) Waits() map[string]time.Duration {
 	of, out := x.waitedFor(), map[string]time.Duration{}
 	sum := 0.0

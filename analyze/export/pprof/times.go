@@ -47,6 +47,9 @@ func (b *builder) pass(t *timeline.Timeline, x *looptime.Pass) {
 	loop := append([]frame{{name: "training loop"}}, main...)
 	next := append([]frame{{name: "next(): waits for data"}}, loop...)
 	stages := x.Waits()
+	if len(stages) == 0 {
+		b.time(x, -1, x.Waited, next)
+	}
 	for _, name := range looptime.Names() {
 		waited := stages[name]
 		b.time(x, -1, waited, append([]frame{{name: "waits: " + name}}, next...))
