@@ -63,6 +63,9 @@ func (t *Told) Lines() (lines []string) {
 			sent = append(sent, fmt.Sprintf("%d of %d %s", c.Delivered, c.Sent, signalNames[i]))
 		}
 	}
+	if len(sent) == 0 {
+		sent = []string{"nothing"}
+	}
 	of := fmt.Sprintf(" (%d batches", t.Batches)
 	if t.Left > 0 {
 		of += fmt.Sprintf("; %d are not in the sample", t.Left)
