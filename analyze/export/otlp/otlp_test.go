@@ -297,6 +297,27 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// What a server has no place for is no failure beside what it took; that it has none for spans is one.
+func TestForeign(t *testing.T) {
+	r := judged(t, play(t, stop).Open(t))
+	missing := errors.New("failed to send to http://x/v1/x: 404 Not Found (body: 404 page not found)")
+	for _, c := range []struct {
+		of       []signal
+		complete bool
+	}{{[]signal{points}, true}, {[]signal{spans}, false}, {[]signal{spans, points}, false}} {
+		b := newBackend()
+		b.refuse = func(kind signal, _ int) error {
+			if slices.Contains(c.of, kind) {
+				return missing
+			}
+			return nil
+		}
+		if told := b.send(t, r, Options{Sample: 1}); told.Complete() != c.complete {
+			t.Errorf("no place for %v: complete %v", c.of, told.Complete())
+		}
+	}
+}
+
 // A follower that sees the trace grow sends each span once, all of them in the end, also if the endpoint was away
 // meanwhile; an export of the trace afterwards brings no span more.
 func TestFollow(t *testing.T) {
