@@ -262,6 +262,7 @@ func (j *joiner) next(part *traces.Part, r *traces.BatchNext) {
 	}
 	wait := j.OfNext(part, r)
 	l.steps(wait.Begin)
+	j.flush(l)
 	switch r.Status {
 	case "ok":
 		k := id{r.Loader, r.Pass, r.Batch}
@@ -291,7 +292,6 @@ func (j *joiner) next(part *traces.Part, r *traces.BatchNext) {
 		j.drop(l, func(k id) bool { return k.object == r.Loader && k.pass <= r.Pass })
 		l.upto[r.Loader] = reached{pass: r.Pass, ended: true}
 	}
-	j.flush(l)
 }
 
 // steps ends the step that lasts.

@@ -41,6 +41,9 @@ func (l *liveOTLP) command() ([]string, error) {
 	if l.sample < 0 || l.sample > 1 {
 		return nil, fmt.Errorf("record: --otlp-sample %g: it is a part of the batches, from 0 to 1", l.sample)
 	}
+	if err := otlp.Check(); err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
 	return []string{followCommand, strconv.FormatFloat(l.sample, 'g', -1, 64)}, nil
 }
 

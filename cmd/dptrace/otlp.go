@@ -93,6 +93,9 @@ func (o *otlpOptions) environ() error {
 			return fmt.Errorf("export otlp: %w", err)
 		}
 	}
+	if err := otlp.Check(); err != nil {
+		return fmt.Errorf("export otlp: %w", err)
+	}
 	return nil
 }
 

@@ -32,7 +32,9 @@ func (p *proxy) Export(ctx context.Context, r *collector.ExportTraceServiceReque
 	return p.to.Export(ctx, r)
 }
 
-func spansIn(r *collector.ExportTraceServiceRequest) *[]*pb.Span { return &r.ResourceSpans[0].ScopeSpans[0].Spans }
+func spansIn(r *collector.ExportTraceServiceRequest) *[]*pb.Span {
+	return &r.ResourceSpans[0].ScopeSpans[0].Spans
+}
 
 // busy refuses each tenth request, and does not say that it may come again.
 func busy(p *proxy, nth int64, r *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {

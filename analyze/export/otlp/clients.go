@@ -45,6 +45,16 @@ func protocol(signal string) (string, error) {
 	return protoHTTP, nil // what OpenTelemetry's specification recommends
 }
 
+// Check reports whether the variables name protocols that there are.
+func Check() error {
+	for _, signal := range []string{"TRACES", "METRICS", "LOGS"} {
+		if _, err := protocol(signal); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // switchedOff reports whether a signal is not to be sent.
 func switchedOff(signal string) bool { return os.Getenv("OTEL_"+signal+"_EXPORTER") == "none" }
 

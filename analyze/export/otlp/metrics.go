@@ -16,15 +16,24 @@ type Metric struct{ Name, Unit, Doc string }
 
 // The metrics, by what they are of. docs/backends.md says the same, and docs/grafana.json asks for them; tests compare.
 var (
-	stageDuration = Metric{"dptrace.batch.stage.duration", "s", "How long delivered batches were in each stage of their way"}
-	batchCount    = Metric{"dptrace.loader.batches", "{batch}", "Batches that were delivered"}
-	waitShare     = Metric{"dptrace.loop.wait.share", "1", "Part of the training loop's time in which it waited for data"}
-	queueDepth    = Metric{"dptrace.loader.queue.depth", "{batch}", "Batches that were asked for and not delivered yet, after the last delivery"}
-	residentBytes = Metric{"dptrace.process.memory.resident", "By", "Resident memory of the loop's process and of its workers"}
-	privateBytes  = Metric{"dptrace.process.memory.private", "By", "Memory that no other process shares (smaps_rollup)"}
-	copiedBytes   = Metric{"dptrace.process.memory.cow", "By", "Inherited memory that a forked process has copied by writing to it (kernel tier)"}
-	lostRecords   = Metric{"dptrace.records.lost", "{record}", "Records that the trace does not have"}
-	findingCount  = Metric{"dptrace.findings", "{finding}", "Findings of the report"}
+	stageDuration = Metric{"dptrace.batch.stage.duration", "s",
+		"How long delivered batches were in each stage of their way"}
+	batchCount = Metric{"dptrace.loader.batches", "{batch}",
+		"Batches that were delivered"}
+	waitShare = Metric{"dptrace.loop.wait.share", "1",
+		"Part of the training loop's time in which it waited for data"}
+	queueDepth = Metric{"dptrace.loader.queue.depth", "{batch}",
+		"Batches that were asked for and not delivered yet, after the last delivery"}
+	residentBytes = Metric{"dptrace.process.memory.resident", "By",
+		"Resident memory of the loop's process and of its workers"}
+	privateBytes = Metric{"dptrace.process.memory.private", "By",
+		"Memory that no other process shares (smaps_rollup)"}
+	copiedBytes = Metric{"dptrace.process.memory.cow", "By",
+		"Inherited memory that a forked process has copied by writing to it (kernel tier)"}
+	lostRecords = Metric{"dptrace.records.lost", "{record}",
+		"Records that the trace does not have"}
+	findingCount = Metric{"dptrace.findings", "{finding}",
+		"Findings of the report"}
 )
 
 // Metrics are all of them.

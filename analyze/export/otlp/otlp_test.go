@@ -122,9 +122,11 @@ func (b *backend) named(name string) (all []*pb.Span) {
 }
 
 // play is two batches of a process with one worker, and what more rows say; times are in ms after 12.
-func play(t *testing.T, more func(run *detecttest.Run)) *detecttest.Run {
+func play(t *testing.T, more func(run *detecttest.Run)) *detecttest.Run { return playRank(t, -1, more) }
+
+func playRank(t *testing.T, rank int, more func(run *detecttest.Run)) *detecttest.Run {
 	run := detecttest.NewRun(t)
-	main := run.Process(-1, 0)
+	main := run.Process(rank, 2)
 	run.Meta("started_ns", "1795000000000000000")
 	run.Add(2, traces.Process{Head: at(10), Pid: 1002, Ppid: 1001, Kind: "worker", Hook: "on", Rank: -1, LocalRank: -1})
 	run.Add(main.Proc, traces.Loader{Head: at(10), Loader: 1, Length: 8, BatchSize: 4, NumWorkers: 1, InOrder: true, File: "/home/me/train.py", Line: 7, StartMethod: "fork"})
@@ -291,6 +293,27 @@ func TestRefused(t *testing.T) {
 		b.refuse = nil
 		if told := b.send(t, r, Options{Sample: 1}); !told.Complete() || len(b.spans) != 17 {
 			t.Errorf("%s: then %d spans of 17", name, len(b.spans))
+		}
+	}
+}
+
+// What a server has no place for is no failure beside what it took; that it has none for spans is one.
+func TestForeign(t *testing.T) {
+	r := judged(t, play(t, stop).Open(t))
+	missing := errors.New("failed to send to http://x/v1/x: 404 Not Found (body: 404 page not found)")
+	for _, c := range []struct {
+		of       []signal
+		complete bool
+	}{{[]signal{points}, true}, {[]signal{spans}, false}, {[]signal{spans, points}, false}} {
+		b := newBackend()
+		b.refuse = func(kind signal, _ int) error {
+			if slices.Contains(c.of, kind) {
+				return missing
+			}
+			return nil
+		}
+		if told := b.send(t, r, Options{Sample: 1}); told.Complete() != c.complete {
+			t.Errorf("no place for %v: complete %v", c.of, told.Complete())
 		}
 	}
 }

@@ -65,7 +65,8 @@ func (m *member) memory(ts int64, r *traces.Memory) {
 		m.sum(residentBytes, metricdata.DataPoint[int64]{Attributes: m.attributes, Time: m.time(ts), Value: r.Rss}, false)
 	}
 	if r.Source == "smaps_rollup" && m.due(&m.private, ts) {
-		m.sum(privateBytes, metricdata.DataPoint[int64]{Attributes: m.attributes, Time: m.time(ts), Value: r.PrivateDirty + r.PrivateClean}, false)
+		value := r.PrivateDirty + r.PrivateClean
+		m.sum(privateBytes, metricdata.DataPoint[int64]{Attributes: m.attributes, Time: m.time(ts), Value: value}, false)
 	}
 }
 

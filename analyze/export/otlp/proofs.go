@@ -118,7 +118,8 @@ func (ps *proofs) on(b *stages.Batch, id traceID) []*proof {
 	main := stages.Process{Part: b.Process.Part, Proc: b.Process.Proc}
 	found := ps.of[place{Process: main, loader: b.Object, pass: b.Pass, n: b.Number}]
 	if w := b.Worker; w != nil && w.Process != nil {
-		at := place{Process: stages.Process{Part: w.Process.Part, Proc: w.Process.Proc}, loader: b.Object, pass: b.Pass, fetched: true, n: b.Fetch}
+		who := stages.Process{Part: w.Process.Part, Proc: w.Process.Proc}
+		at := place{Process: who, loader: b.Object, pass: b.Pass, fetched: true, n: b.Fetch}
 		if w.Number >= 0 { // a worker knows neither its loader nor the passes before its own
 			at.loader, at.pass = 0, b.Local
 		}
