@@ -51,7 +51,8 @@ func run(args []string) error {
 		if err != nil {
 			return fmt.Errorf("trace: %w", err)
 		}
-		nodes = append(nodes, &node{w: w, first: first, ranks: min(perNode, ranks-first), world: ranks, batch: batch, uneven: rand.New(rand.NewPCG(uint64(first), 3))})
+		uneven := rand.New(rand.NewPCG(uint64(first), 3))
+		nodes = append(nodes, &node{w: w, first: first, ranks: min(perNode, ranks-first), world: ranks, batch: batch, uneven: uneven})
 	}
 	for _, node := range nodes {
 		node.begin()
