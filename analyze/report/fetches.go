@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/dptrace/dptrace/analyze"
@@ -45,7 +46,7 @@ func spent(s *fetches.Split) string {
 			text += fmt.Sprintf(" (%s from disk)", words.Bytes(s.Disk/int64(s.ReadKnown)))
 		}
 	}
-	return text + fmt.Sprintf("; %.3g ms each, %d of them looked at", 1e3*s.Wall.Seconds()/float64(s.Fetches), s.Fetches)
+	return text + fmt.Sprintf("; %.4g ms each, %d of them looked at", 1e3*s.Wall.Seconds()/float64(s.Fetches), s.Fetches)
 }
 
 // transforms has a line for each chain, and for each of its places that was
@@ -55,7 +56,7 @@ func transforms(s *fetches.Split) (lines []string) {
 		share := fmt.Sprintf("%.1f %% (± %.1f)", 100*t.Share(), 100*t.Deviation())
 		switch {
 		case t.Index < 0 && t.Why != "":
-			lines = append(lines, fmt.Sprintf("%s (%s): not timed: %s", t.Path, words.Last(t.Class), t.Why))
+			lines = append(lines, fmt.Sprintf("%s (%s): not timed: %s", t.Path, words.Last(t.Class), untimed(t.Why)))
 		case t.Index < 0 && t.Fetches == 0:
 			lines = append(lines, fmt.Sprintf("%s (%s): not timed: its own code was not seen to call its places, all and in turn", t.Path,
 				words.Last(t.Class)))
@@ -68,6 +69,14 @@ func transforms(s *fetches.Split) (lines []string) {
 		}
 	}
 	return lines
+}
+
+// untimed is why a chain is not timed.
+func untimed(why string) string {
+	if strings.HasPrefix(why, "Python ") {
+		return why + " cannot tell, 3.12.1 and later can"
+	}
+	return why
 }
 
 // written is ", FILE:LINE"; "" where that is not known.

@@ -166,8 +166,8 @@ def find(dataset):
                     continue
         elif cls is list or cls is tuple:
             queue += [("%s[%d]" % (path, i), v) for i, v in enumerate(obj)] if len(obj) <= MAX_ITEMS else []
-        elif cls is dict:
-            queue += [("%s[%r]" % (path, k), v) for k, v in obj.items() if type(k) is str] if len(obj) <= MAX_ITEMS else []
+        elif id(cls) in objects.DICTS:
+            queue += [("%s[%r]" % (path, k), v) for k, v in list(islice(dict.items(obj), MAX_ITEMS)) if type(k) is str]
         else:
             one = chain(obj, cls, path)
             if one is not None:

@@ -1,0 +1,37 @@
+package report
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dptrace/dptrace/analyze/evidence/fetches"
+)
+
+// TestSpent: what is known of fetches, and what is not.
+func TestSpent(t *testing.T) {
+	second := time.Second
+	for _, c := range []struct {
+		name  string
+		split fetches.Split
+		want  string
+	}{
+		{"all known", fetches.Split{Fetches: 2, Wall: 10 * second, OnCPU: 5 * second, Queue: second, Blocked: 4 * second, QueueKnown: 2, ReadKnown: 2,
+			Read: 4 << 20, Disk: 2 << 20},
+			"50.0 % on a processor, 10.0 % waiting for one, 40.0 % blocked (± 0.0), 2.1 MB read in each (1.0 MB from disk); 5000 ms each, 2 of them looked at"},
+		{"no schedstat, nothing read", fetches.Split{Fetches: 2, Wall: 10 * second, OnCPU: 5 * second, Blocked: 5 * second, ReadKnown: 2},
+			"50.0 % on a processor, 50.0 % blocked or waiting for one (± 0.0), nothing read; 5000 ms each, 2 of them looked at"},
+		{"no io", fetches.Split{Fetches: 1, Wall: second, OnCPU: second, QueueKnown: 1},
+			"100.0 % on a processor, 0.0 % waiting for one, 0.0 % blocked (± 0.0); 1000 ms each, 1 of them looked at"},
+	} {
+		if got := spent(&c.split); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+	if got := untimed("Python 3.11"); !strings.Contains(got, "3.11 cannot tell") {
+		t.Error(got)
+	}
+	if got := untimed("two such chains"); got != "two such chains" {
+		t.Error(got)
+	}
+}
