@@ -115,13 +115,16 @@ func (s *share) finding() finding.Finding {
 	if p.Stopped >= stopped {
 		title = fmt.Sprintf("The quota of %.3g processors was used up in %s of its periods: the run stood still for %s", p.Count,
 			words.Percent(p.Stopped), words.Seconds(time.Duration(p.StoppedNS).Seconds()))
-		list = append(list, finding.Evidence{Text: fmt.Sprintf("Control group %s was stopped in %s of the periods of its quota (cpu.stat), for %s in all, its processors added up.",
-			p.Group, words.Percent(p.Stopped), words.Seconds(time.Duration(p.StoppedNS).Seconds())), Refs: refs})
+		text := fmt.Sprintf("Control group %s was stopped in %s of the periods of its quota (cpu.stat), for %s in all, its processors added up.",
+			p.Group, words.Percent(p.Stopped), words.Seconds(time.Duration(p.StoppedNS).Seconds()))
+		list = append(list, finding.Evidence{Text: text, Refs: refs})
 	}
 	if n := len(s.rank.Workers); n > 0 {
 		held, _ := s.rank.Held()
-		list = append(list, finding.Evidence{Text: fmt.Sprintf("%s used %.1f processors together; each waited for one for %s of its time.", words.Count(n, "worker"),
-			float64(n)*float64(s.rank.Fetchers.CPU)/float64(max(s.rank.Fetchers.Wall, 1)), words.Percent(held))})
+		used := float64(n) * float64(s.rank.Fetchers.CPU) / float64(max(s.rank.Fetchers.Wall, 1))
+		text := fmt.Sprintf("%s used %.1f processors together; each waited for one for %s of its time.", words.Count(n, "worker"), used,
+			words.Percent(held))
+		list = append(list, finding.Evidence{Text: text})
 	}
 	return finding.Finding{
 		Certainty: finding.Proven,
@@ -137,7 +140,8 @@ func (s *share) finding() finding.Finding {
 func (s *share) fix() string {
 	main := float64(s.rank.Main.CPU) / float64(max(s.rank.Main.Wall, 1))
 	left := int(max(s.rank.Processors.Count-main, 1))
-	return fmt.Sprintf("# %s: no more busy threads than processors\nDataLoader(..., num_workers=%d)  # or a larger quota (--cpus-per-task, resources.limits.cpu)\n\n"+
+	return fmt.Sprintf("# %s: no more busy threads than processors\nDataLoader(..., num_workers=%d)"+
+		"  # or a larger quota (--cpus-per-task, resources.limits.cpu)\n\n"+
 		"# at the top of the program, and in worker_init_fn for libraries with threads of their own (OpenCV, NumPy, Arrow)\n"+
 		"torch.set_num_threads(%d)\ncv2.setNumThreads(0)", s.First().At(), left, max(int(main), 1))
 }

@@ -115,8 +115,8 @@ func (p *paused) typical() time.Duration {
 }
 
 func (p *paused) amount() string {
-	return fmt.Sprintf("starting workers took %s of %s, in %s after the first", words.Seconds(p.sum.Seconds()), words.Seconds(p.total.Seconds()),
-		words.Count(len(p.each), "pass"))
+	return fmt.Sprintf("starting workers took %s of %s, in %s after the first", words.Seconds(p.sum.Seconds()),
+		words.Seconds(p.total.Seconds()), words.Count(len(p.each), "pass"))
 }
 
 func (s *starts) finding() finding.Finding {
@@ -130,17 +130,20 @@ func (s *starts) finding() finding.Finding {
 	}
 	n := time.Duration(len(w.first))
 	list := []finding.Evidence{{
-		Text: fmt.Sprintf("In each of %s after the first new workers are started (%s): on average %s from iter() until the first of them fetches, and %s for its first batch.",
+		Text: fmt.Sprintf("In each of %s after the first new workers are started (%s): on average %s "+
+			"from iter() until the first of them fetches, and %s for its first batch.",
 			words.Count(len(w.each), "pass"), method, words.Seconds((workers / n).Seconds()), words.Seconds((fetch / n).Seconds())),
 		Refs: w.rank.Refs,
 	}, {
-		Text: fmt.Sprintf("These passes took %s in all; %s of that is the start of workers.", words.Seconds(w.total.Seconds()), words.Percent(share)),
+		Text: fmt.Sprintf("These passes took %s in all; %s of that is the start of workers.", words.Seconds(w.total.Seconds()),
+			words.Percent(share)),
 	}}
 	return finding.Finding{
 		Certainty: finding.Proven,
 		Title:     fmt.Sprintf("Each epoch begins with a pause of %s, in which workers are started", words.Seconds(w.typical().Seconds())),
 		Evidence:  list,
-		Cost:      fmt.Sprintf("%s in %s, %s of their time", words.Seconds(w.sum.Seconds()), words.Count(len(w.each), "pass"), words.Percent(share)),
+		Cost: fmt.Sprintf("%s in %s, %s of their time", words.Seconds(w.sum.Seconds()), words.Count(len(w.each), "pass"),
+			words.Percent(share)),
 		Fix: fmt.Sprintf("# %s: start the workers once, if nothing about the dataset is changed between the passes (they would not see it)\n"+
 			"DataLoader(..., persistent_workers=True)\n\n"+
 			"# else make their start cheap: no heavy imports and no opening of large files in worker_init_fn, in the dataset's __setstate__,\n"+

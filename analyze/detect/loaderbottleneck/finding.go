@@ -13,11 +13,12 @@ import (
 func (w *waits) finding(certainty finding.Certainty) finding.Finding {
 	return finding.Finding{
 		Certainty: certainty,
-		Title:     fmt.Sprintf("The loop waits for data for %s of its time: for the %s", words.Percent(w.worst.Share()), title(w.limits().Name)),
-		Evidence:  w.evidence(),
-		Cost:      w.cost(),
-		Fix:       w.fix(),
-		Facts:     w,
+		Title: fmt.Sprintf("The loop waits for data for %s of its time: for the %s", words.Percent(w.worst.Share()),
+			title(w.limits().Name)),
+		Evidence: w.evidence(),
+		Cost:     w.cost(),
+		Fix:      w.fix(),
+		Facts:    w,
 	}
 }
 
@@ -32,7 +33,8 @@ func title(stage string) string {
 func (w *waits) evidence() []finding.Evidence {
 	short, _ := w.worst.Without(longest)
 	list := []finding.Evidence{{
-		Text: fmt.Sprintf("In %s the loop took %s from the first delivery to the last; %s of it were in next(), %s without the longest %s of the waits.",
+		Text: fmt.Sprintf("In %s the loop took %s from the first delivery to the last; %s of it were in next(), "+
+			"%s without the longest %s of the waits.",
 			words.Count(len(w.worst.Passes), "pass"), words.Seconds(w.worst.Total.Seconds()), words.Seconds(w.worst.Waited.Seconds()),
 			words.Percent(short), words.Percent(longest)),
 		Refs: w.worst.Refs,
@@ -82,7 +84,8 @@ func straggler(s looptime.Straggler) string {
 	case s.Rank >= 0:
 		who += fmt.Sprintf(" of rank %d", s.Rank)
 	}
-	return fmt.Sprintf("%s takes %s for a batch, the others %s: the loop takes the batches in order, and waits for it.", who, milli(s.Mean), milli(s.Others))
+	return fmt.Sprintf("%s takes %s for a batch, the others %s: the loop takes the batches in order, and waits for it.", who,
+		milli(s.Mean), milli(s.Others))
 }
 
 // stages says what the waiting was for, and what one batch takes.
@@ -97,7 +100,8 @@ func (w *waits) stages() string {
 	if n := len(w.worst.Workers); n > 0 {
 		who = words.Count(n, "worker")
 	}
-	return fmt.Sprintf("Of the waiting: %s; %s; a step takes %s.", strings.Join(parts, ", "), who, milli(w.worst.Step()/time.Duration(w.worst.Delivered)))
+	step := w.worst.Step() / time.Duration(w.worst.Delivered)
+	return fmt.Sprintf("Of the waiting: %s; %s; a step takes %s.", strings.Join(parts, ", "), who, milli(step))
 }
 
 // processors says what the fetches did with their time.
@@ -130,8 +134,8 @@ func milli(d time.Duration) string {
 
 func (w *waits) cost() string {
 	free := w.Free()
-	text := fmt.Sprintf("%s of %s: %s a batch; if data were free %s", words.Seconds(w.worst.Waited.Seconds()), words.Seconds(w.worst.Total.Seconds()),
-		milli(free.Now), milli(free.Batch))
+	text := fmt.Sprintf("%s of %s: %s a batch; if data were free %s", words.Seconds(w.worst.Waited.Seconds()),
+		words.Seconds(w.worst.Total.Seconds()), milli(free.Now), milli(free.Batch))
 	if a := w.worst.Accelerators(); a != "none" {
 		text += " at least (what an accelerator does meanwhile is not counted)"
 	}
@@ -171,15 +175,16 @@ func (w *waits) fix() string {
 	}
 	switch {
 	case most.Gain() >= worth:
-		lines = append(lines, fmt.Sprintf("DataLoader(..., num_workers=%d)  # %s in place of %s a batch, %.2g times as fast", most.Workers, milli(most.Batch),
-			milli(most.Now), most.Gain()))
+		lines = append(lines, fmt.Sprintf("DataLoader(..., num_workers=%d)  # %s in place of %s a batch, %.2g times as fast",
+			most.Workers, milli(most.Batch), milli(most.Now), most.Gain()))
 	case unknown != "":
 		lines = append(lines, "# what more workers would give cannot be told: "+unknown)
 	default:
 		lines = append(lines, "# more workers give next to nothing: the processors are used up, or it is not the workers that limit")
 	}
 	if best.Gain() >= worth {
-		lines = append(lines, fmt.Sprintf("DataLoader(..., prefetch_factor=%d)  # %s in place of %s a batch", best.Prefetch, milli(best.Batch), milli(best.Now)))
+		lines = append(lines, fmt.Sprintf("DataLoader(..., prefetch_factor=%d)  # %s in place of %s a batch", best.Prefetch,
+			milli(best.Batch), milli(best.Now)))
 	}
 	stage := w.limits()
 	if f, why := w.Predict(looptime.Change{Faster: stage.Name, Times: 2}); why == "" {

@@ -20,7 +20,8 @@ var Rule = detect.Rule{
 	Title:   "The training loop waits for data",
 	Sources: []collect.Any{looptime.Source},
 	Excuses: []detect.Excuse{{
-		Text:     "what the dataset gives comes at a pace of its own: a live source, a simulator, a limit on purpose. The fetches neither computed nor read from disks.",
+		Text: "what the dataset gives comes at a pace of its own: a live source, a simulator, a limit on purpose. " +
+			"The fetches neither computed nor read from disks.",
 		Excluded: func(_ *detect.Case, f *finding.Finding) bool { return all(f, unpaced) },
 	}, {
 		Text:     "only the first pass waits, and fills a cache for those to come.",
@@ -87,11 +88,13 @@ func (w *waits) verdict(role timeline.Role, known bool) detect.Verdict {
 	case share < matters && long >= matters && w.worst.Waited >= least:
 		return detect.CannotTell(fmt.Sprintf("%s; without a few long pauses of its own, %s", w.amount(), words.Percent(long)))
 	case min(share, short) < matters || w.worst.Waited < least:
-		return detect.Clean(fmt.Sprintf("%s, but no more than %s without the longest %s of the waits", w.amount(), words.Percent(short), words.Percent(longest)))
+		return detect.Clean(fmt.Sprintf("%s, but no more than %s without the longest %s of the waits", w.amount(), words.Percent(short),
+			words.Percent(longest)))
 	case w.worst.Waited.Seconds() < ofRun*w.run().Seconds():
 		return detect.Clean(fmt.Sprintf("%s, which is less than a hundredth of the run", w.amount()))
 	case several && later < matters:
-		return detect.Clean(fmt.Sprintf("no more than a note: only the first pass waits, later ones %s", words.Percent(later))).Noting(w.finding(finding.Note))
+		reason := fmt.Sprintf("no more than a note: only the first pass waits, later ones %s", words.Percent(later))
+		return detect.Clean(reason).Noting(w.finding(finding.Note))
 	case role != timeline.Train || !known:
 		return detect.Found(w.amount(), w.finding(finding.Likely))
 	}

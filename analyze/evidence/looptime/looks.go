@@ -32,6 +32,9 @@ func (p *partRows) look(r *traces.Memory) {
 		l = &looks{stride: 1}
 		p.looks[r.Proc] = l
 	}
+	if l.n > 0 && r.TsNS <= l.last.at {
+		return // of a damaged trace
+	}
 	l.n++
 	l.last = look{at: r.TsNS, cpu: r.CPUNS, main: r.MainNS, delay: r.DelayNS, read: max(r.ReadBytes, 0),
 		timed: r.MainNS > 0, counted: r.ReadBytes >= 0}
@@ -93,7 +96,7 @@ func (p *partRows) between(proc *timeline.Process, from, to int64) (u Use, ok bo
 // at is what had been used by a time, which is not outside of the looks.
 func at(all []look, t int64) look {
 	i := sort.Search(len(all), func(i int) bool { return all[i].at >= t })
-	if i == 0 || all[i].at == t {
+	if i == 0 || i == len(all) || all[i].at == t {
 		return all[min(i, len(all)-1)]
 	}
 	x, y := all[i-1], all[i]

@@ -37,8 +37,9 @@ const Long = `Writes a profile with four values:
 
 Stacks lead from the attribute of the dataset, or the kind of mapping, over the
 worker and its loader to the command; those of times begin with the stage.
-Labels: rank, worker, pass, loader (of times), mapping, pid (of memory), and proof: who counted (kernel, hook, procfs). Without the kernel tier cow is
-what the workers' page maps say about the containers of their dataset, and there
+Labels: rank, worker, pass, loader (of times), mapping, pid (of memory), and
+proof: who counted (kernel, hook, procfs). Without the kernel tier cow is what
+the workers' page maps say about the containers of their dataset, and there
 are no faults.`
 
 // ErrNothing: no process was measured.
