@@ -78,7 +78,8 @@ const (
 
 // follow sends a run while it is recorded, until stdin ends.
 func follow(stdout io.Writer, folder, part string, o otlp.Options) error {
-	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT) // they are for the program; the recorder tells when it has ended
+	// They are for the program; the recorder tells when it has ended.
+	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	ended := make(chan struct{})
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin) // it ends with the recorder
