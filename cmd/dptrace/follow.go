@@ -37,7 +37,11 @@ func (l *liveOTLP) flags(f *pflag.FlagSet) {
 // `dptrace followCommand SAMPLE FOLDER PART`.
 const followCommand = "__otlp"
 
+// command is what record starts beside itself; nil: nothing.
 func (l *liveOTLP) command() ([]string, error) {
+	if !l.on {
+		return nil, nil
+	}
 	if l.sample < 0 || l.sample > 1 {
 		return nil, fmt.Errorf("record: --otlp-sample %g: it is a part of the batches, from 0 to 1", l.sample)
 	}
