@@ -17,6 +17,7 @@ var layers = [][]string{
 	{"collect", "finding", "words", "hash", "rng", "samplers"},
 	{"evidence/digests", "evidence/bounded"},
 	{"timeline"},
+	{"stages"},
 	{"evidence/*"},
 	{"account", "accept", "orders", "reseed", "effects", "stages"},
 	{"detect"},

@@ -18,8 +18,11 @@ func Refs(f *finding.Finding) (all []finding.Ref) {
 	return all
 }
 
+// Row takes a row that a finding refers to.
+type Row func(ref finding.Ref, part *traces.Part, head traces.Head, row reflect.Value)
+
 // Referred calls fn with each row that findings refer to, as far as it is there.
-func Referred(run *traces.Run, findings []finding.Finding, fn func(ref finding.Ref, part *traces.Part, head traces.Head, row reflect.Value)) error {
+func Referred(run *traces.Run, findings []finding.Finding, fn Row) error {
 	wanted, tables := map[string][]finding.Ref{}, []string{}
 	for i := range findings {
 		for _, r := range Refs(&findings[i]) {

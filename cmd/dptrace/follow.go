@@ -37,7 +37,11 @@ func (l *liveOTLP) flags(f *pflag.FlagSet) {
 // `dptrace followCommand SAMPLE FOLDER PART`.
 const followCommand = "__otlp"
 
+// command is what record starts beside itself; nil: nothing.
 func (l *liveOTLP) command() ([]string, error) {
+	if !l.on {
+		return nil, nil
+	}
 	if l.sample < 0 || l.sample > 1 {
 		return nil, fmt.Errorf("record: --otlp-sample %g: it is a part of the batches, from 0 to 1", l.sample)
 	}
@@ -78,7 +82,8 @@ const (
 
 // follow sends a run while it is recorded, until stdin ends.
 func follow(stdout io.Writer, folder, part string, o otlp.Options) error {
-	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT) // they are for the program; the recorder tells when it has ended
+	// They are for the program; the recorder tells when it has ended.
+	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	ended := make(chan struct{})
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin) // it ends with the recorder

@@ -60,10 +60,8 @@ demanded was refused. In these four cases the command has not run.`,
 			if o.Secrets, err = redact.Parse(secrets); err != nil {
 				return fmt.Errorf("record: %w", err)
 			}
-			if live.on {
-				if o.Beside, err = live.command(); err != nil {
-					return err
-				}
+			if o.Beside, err = live.command(); err != nil {
+				return err
 			}
 			o.Command, o.Version, o.Stderr, o.Report = args, version(), os.Stderr, printReport
 			how, err := recorder.Run(o)

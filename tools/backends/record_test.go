@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -28,25 +29,30 @@ func recorded(t *testing.T, trace, more string, env ...string) string {
 	return string(out)
 }
 
-// What was sent while it ran is what an export sends, and not a word was said of it.
+// What was sent while it ran is what an export sends, and not a word was said of it. On a machine that is so busy that a
+// process at nice 19 does not come to its end in time, what is missing is said, to the span.
 func TestRecord(t *testing.T) {
 	s := newCollector(t)
 	trace := filepath.Join(t.TempDir(), "live.dptrace")
-	if said := recorded(t, trace, "", s.overHTTP()...); said != "" {
-		t.Errorf("it says %q", said)
-	}
+	said := recorded(t, trace, "", s.overHTTP()...)
 	s.stop()
 	live := s.spans(t)
 	for id, times := range live {
-		if times != 1 {
+		if times != 1 && said == "" {
 			t.Errorf("span %x was sent %d times", id, times)
 		}
 	}
 	s.start(t)
 	o := export(t, trace, nil, s.overGRPC()...)
 	s.stop()
-	if all := s.spans(t); len(live) != o.sent || len(all) != o.sent {
-		t.Errorf("%d spans were sent while it ran, %d by the export, %d are known after it", len(live), o.sent, len(all))
+	if all := s.spans(t); len(all) != o.sent {
+		t.Errorf("%d spans were sent by the export, %d are known after it", o.sent, len(all))
+	}
+	switch m := line.FindStringSubmatch(said); {
+	case said == "" && len(live) == o.sent:
+	case m != nil && m[1] == strconv.Itoa(len(live)) && len(live) < o.sent:
+	default:
+		t.Errorf("%d of %d spans were sent while it ran, and it says %q", len(live), o.sent, said)
 	}
 }
 

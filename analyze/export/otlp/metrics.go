@@ -14,7 +14,7 @@ import (
 // Metric is one that is sent.
 type Metric struct{ Name, Unit, Doc string }
 
-// The metrics, by what they are of. docs/backends.md says the same, and docs/grafana.json asks for them; tests compare.
+// The metrics. docs/backends.md says the same, and docs/grafana.json asks for them; tests compare.
 var (
 	stageDuration = Metric{"dptrace.batch.stage.duration", "s",
 		"How long delivered batches were in each stage of their way"}
@@ -37,7 +37,8 @@ var (
 )
 
 // Metrics are all of them.
-var Metrics = []Metric{stageDuration, batchCount, waitShare, queueDepth, residentBytes, privateBytes, copiedBytes, lostRecords, findingCount}
+var Metrics = []Metric{stageDuration, batchCount, waitShare, queueDepth, residentBytes, privateBytes, copiedBytes, lostRecords,
+	findingCount}
 
 // window is the time of the run that a data point sums up. Windows begin with the
 // run: those of a second export are the same.

@@ -46,7 +46,8 @@ var Sources = []collect.Any{timeline.Source}
 // time: however long the run was, memory is bounded.
 func Write(w io.Writer, r *analyze.Result) error {
 	buffered := bufio.NewWriterSize(w, 1<<16)
-	e := &exporter{packets: newPackets(buffered), Result: r, clock: stages.NewClock(r.Run, r.Timeline), parts: map[*traces.Part]int{}, loaders: titles(r.Timeline)}
+	e := &exporter{packets: newPackets(buffered), Result: r, clock: stages.NewClock(r.Run, r.Timeline), parts: map[*traces.Part]int{},
+		loaders: titles(r.Timeline)}
 	for i, p := range r.Run.Parts {
 		e.parts[p] = i
 	}

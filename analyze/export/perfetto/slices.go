@@ -167,7 +167,8 @@ func (e *exporter) fetch(p *process, part *traces.Part, r *traces.BatchFetch) {
 	did := e.clock.OfFetch(part, r)
 	e.slice(p.work, &p.workEnd, event{at: did.HandOver.Begin, name: "hand over"}, did.HandOver.End)
 	e.slice(p.work, &p.workEnd, event{at: did.Idle.Begin, name: "wait for indices"}, did.Idle.End)
-	fetch := event{at: did.Fetch.Begin, name: "fetch", notes: []note{{name: "batch", n: int64(r.Batch)}, {name: "samples", n: int64(r.Samples)}}}
+	fetch := event{at: did.Fetch.Begin, name: "fetch",
+		notes: []note{{name: "batch", n: int64(r.Batch)}, {name: "samples", n: int64(r.Samples)}}}
 	if w := e.Timeline.Worker(part, r.Proc, r.Loader, r.Pass, r.Worker); w != nil && w.Number >= 0 {
 		fetch.flow = e.ofWorker(w, r.Batch)
 		fetch.notes = append(fetch.notes, note{name: "pass", n: int64(w.Pass.Recorded)})
