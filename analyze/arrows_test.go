@@ -19,7 +19,7 @@ var layers = [][]string{
 	{"timeline"},
 	{"stages"},
 	{"evidence/*"},
-	{"account", "accept", "orders", "reseed", "effects", "stages"},
+	{"account", "accept", "orders", "reseed", "effects"},
 	{"detect"},
 	{"redraw"},
 	{"detect/*"},
