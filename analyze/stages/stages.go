@@ -42,7 +42,7 @@ func (i Interval) NS() int64 {
 }
 
 // OfPut is the stage Index.
-func (c Clock) OfPut(p *traces.Part, r *traces.BatchPut) Interval {
+func (c *Clock) OfPut(p *traces.Part, r *traces.BatchPut) Interval {
 	at := c.Of(p, r.TsNS)
 	return Interval{at - max(r.DurNS, 0), at}
 }
@@ -56,7 +56,7 @@ type Fetched struct {
 }
 
 // OfFetch is the times of a fetch.
-func (c Clock) OfFetch(p *traces.Part, r *traces.BatchFetch) Fetched {
+func (c *Clock) OfFetch(p *traces.Part, r *traces.BatchFetch) Fetched {
 	at := c.Of(p, r.TsNS)
 	fetched, asked := at+max(r.FetchNS, 0), at-max(r.WaitNS, 0)
 	return Fetched{
@@ -68,7 +68,7 @@ func (c Clock) OfFetch(p *traces.Part, r *traces.BatchFetch) Fetched {
 }
 
 // OfNext is the stage Wait.
-func (c Clock) OfNext(p *traces.Part, r *traces.BatchNext) Interval {
+func (c *Clock) OfNext(p *traces.Part, r *traces.BatchNext) Interval {
 	at := c.Of(p, r.TsNS)
 	called := at
 	if r.CallNS > 0 {
