@@ -64,7 +64,7 @@ const (
 // their deliveries; those that nobody took come when their pass has ended. The
 // three tables are read side by side, so memory is bounded by the batches that
 // are on their way at one time.
-func Each(run *traces.Run, t *timeline.Timeline, c Clock, fn func(*Batch) error) error {
+func Each(run *traces.Run, t *timeline.Timeline, c *Clock, fn func(*Batch) error) error {
 	j := &joiner{Clock: c, timeline: t, loops: map[Process]*loop{}, objects: Loaders(t), parts: map[*traces.Part]int{}, fn: fn}
 	for _, p := range t.Processes {
 		j.loops[Process{p.Part, p.Proc}] = &loop{process: p, open: map[id]*Batch{}, upto: map[uint32]reached{}, asked: map[uint32]reached{}}
@@ -149,7 +149,7 @@ func (s *stream[T]) after(o *moment) bool { return !s.more || s.at.after(*o) }
 
 // joiner puts rows together to batches.
 type joiner struct {
-	Clock
+	*Clock
 	timeline *timeline.Timeline
 	loops    map[Process]*loop
 	objects  map[Object]*timeline.Loader

@@ -5,7 +5,8 @@ import (
 	"github.com/dptrace/dptrace/traces"
 )
 
-// Clock puts the times of all parts on the monotonic clock of the first.
+// Clock puts the times of all parts on the monotonic clock of the first. It is for
+// one goroutine.
 type Clock struct {
 	Begin int64 // of the run
 	base  *traces.Part
@@ -16,8 +17,8 @@ type Clock struct {
 }
 
 // NewClock is the clock of a run.
-func NewClock(run *traces.Run, t *timeline.Timeline) Clock {
-	c := Clock{shift: map[*traces.Part]int64{}, Begin: t.Begin}
+func NewClock(run *traces.Run, t *timeline.Timeline) *Clock {
+	c := &Clock{shift: map[*traces.Part]int64{}, Begin: t.Begin}
 	for _, p := range run.Parts {
 		if c.base == nil {
 			c.base = p

@@ -59,7 +59,7 @@ type proofs struct {
 }
 
 // newProofs reads the rows that findings refer to.
-func newProofs(r *analyze.Result, c stages.Clock) (*proofs, error) {
+func newProofs(r *analyze.Result, c *stages.Clock) (*proofs, error) {
 	ps := &proofs{of: map[place][]*proof{}}
 	wanted := map[finding.Ref][]*proof{}
 	for i := range r.Findings {

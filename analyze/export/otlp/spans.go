@@ -65,7 +65,7 @@ func integer(key string, n int64) *common.KeyValue {
 
 // maker makes spans. Times are on the wall clock.
 type maker struct {
-	clock stages.Clock
+	clock *stages.Clock
 	at    func(ts int64) uint64
 }
 

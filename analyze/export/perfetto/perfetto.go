@@ -75,7 +75,7 @@ type exporter struct {
 	*analyze.Result
 
 	packets   *packets
-	clock     stages.Clock
+	clock     *stages.Clock
 	processes map[stages.Process]*process
 	parts     map[*traces.Part]int     // their places in the run
 	loaders   map[stages.Object]string // what they are called
