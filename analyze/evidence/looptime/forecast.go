@@ -248,8 +248,15 @@ func (r *Rank) cost() (c cost, why string) {
 	}
 	ranks := float64(max(r.beside, 1))
 	c.most = max((r.Processors.Count-ranks*mainShare)/ranks, 0.05)
-	wait := ratio(float64(r.Fetchers.Delay+r.Main.Delay), float64(r.Fetchers.Main+r.Main.Main))
-	c.free = c.most / (1 + wait*r.foreign())
+	if p := r.Processors; p.Idle >= 0 {
+		// What others have they may not give away: schedulers share between groups of
+		// processes, not threads. A little of it everyone gets.
+		const little = 0.1
+		used := c.cpu * float64(r.Delivered) / r.Total.Seconds()
+		c.free = min(c.most, max(used+p.Idle/ranks, little*p.Count/ranks))
+	} else {
+		c.free = c.most
+	}
 	return c, ""
 }
 
