@@ -212,10 +212,10 @@ type FetchSplit struct {
 	Reads     int64  `col:"reads"`      // these system calls; -1 as above
 	DiskBytes int64  `col:"disk_bytes"` // that had to come from a disk, by such calls or as pages of a mapping; -1 as above
 	OwnNS     int64  `col:"own_ns"`     // of cpu_ns and wall_ns, what it took to look at transforms
-	// Transform.Transform of those that were timed in it, and of each how often it was called and what all calls took, without own_ns
-	Transforms []int64 `col:"transforms"`
-	Calls      []int64 `col:"calls"`
-	SpentNS    []int64 `col:"spent_ns"`
+	// Of the transforms that were timed in it, one item each:
+	Transforms []int64 `col:"transforms"` // Transform.Transform
+	Calls      []int64 `col:"calls"`      // how often it was called
+	SpentNS    []int64 `col:"spent_ns"`   // what all calls took, without own_ns
 }
 
 // Transform is a chain of transforms that a dataset holds, or one of its places: an object with a list of callables named transforms, as
