@@ -1,11 +1,14 @@
 package report
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/dptrace/dptrace/analyze/evidence/fetches"
+	"github.com/dptrace/dptrace/analyze/evidence/looptime"
 )
 
 // TestSpent: what is known of fetches, and what is not.
@@ -33,5 +36,33 @@ func TestSpent(t *testing.T) {
 	}
 	if got := untimed("two such chains"); got != "two such chains" {
 		t.Error(got)
+	}
+}
+
+// TestParts: the parts of a fetch have its time by their shares; what the kernel does not tell apart is not told apart.
+func TestParts(t *testing.T) {
+	second := time.Second
+	fetch := looptime.Stage{Name: looptime.Fetch, Waited: 8 * second, Work: 20 * second, Count: 10}
+	for _, c := range []struct {
+		name  string
+		split fetches.Split
+		want  []string
+	}{
+		{"none was looked at", fetches.Split{}, nil},
+		{"all known", fetches.Split{Fetches: 2, Wall: 10 * second, OnCPU: 5 * second, Queue: second, Blocked: 4 * second, QueueKnown: 2},
+			[]string{"on a processor 4s 1s", "waiting for a processor 800ms 200ms", "blocked 3.2s 800ms"}},
+		{"no schedstat in one", fetches.Split{Fetches: 2, Wall: 10 * second, OnCPU: 5 * second, Queue: second, Blocked: 4 * second, QueueKnown: 1},
+			[]string{"on a processor 4s 1s", "blocked, or waiting for a processor 4s 1s"}},
+	} {
+		var got []string
+		for _, p := range parts(&c.split, fetch) {
+			got = append(got, fmt.Sprintf("%s %v %v", p.Name, p.Waited, p.Mean()))
+			if p.Of != looptime.Fetch || p.looked != 2 {
+				t.Errorf("%s: %s is of %q, by %d", c.name, p.Name, p.Of, p.looked)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
 	}
 }

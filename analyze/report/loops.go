@@ -37,7 +37,8 @@ type stage struct {
 	Of      string  `json:"of,omitempty"` // the stage that it is a part of
 	WaitedS float64 `json:"waited_s"`
 	WorkS   float64 `json:"work_s"`
-	BatchMS float64 `json:"batch_ms"` // work of one batch, mean
+	BatchMS float64 `json:"batch_ms"`            // work of one batch, mean
+	Looked  int     `json:"looked_at,omitempty"` // of a part of the fetch: in how many fetches its share of them was seen
 }
 
 type passStart struct {
@@ -98,7 +99,12 @@ func loops(r *analyze.Result) []loopTime {
 			Stages: []stage{}, Starts: []passStart{}, Slowest: []slowBatch{}, Indices: []int64{}, Stragglers: []straggler{}, Forecasts: []forecast{}}
 		one.ofRanks(l)
 		for _, s := range l.Stages {
-			one.Stages = append(one.Stages, stage{s.Name, s.Of, seconds(int64(s.Waited)), seconds(int64(s.Work)), ms(s.Mean())})
+			one.Stages = append(one.Stages, stage{s.Name, s.Of, seconds(int64(s.Waited)), seconds(int64(s.Work)), ms(s.Mean()), 0})
+			if s.Name == looptime.Fetch {
+				for _, p := range parts(r.Fetches.Of(ranks...), s) {
+					one.Stages = append(one.Stages, stage{p.Name, p.Of, seconds(int64(p.Waited)), seconds(int64(p.Work)), ms(p.Mean()), p.looked})
+				}
+			}
 		}
 		for _, s := range l.Stragglers() {
 			one.Stragglers = append(one.Stragglers, straggler{s.Rank, s.Worker, ms(s.Mean), ms(s.Others)})

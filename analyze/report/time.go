@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/dptrace/dptrace/analyze"
+	"github.com/dptrace/dptrace/analyze/evidence/fetches"
 	"github.com/dptrace/dptrace/analyze/evidence/looptime"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/words"
@@ -23,7 +25,7 @@ func (p *page) loopTimes(r *analyze.Result) {
 			return f.Rule == "loader-bottleneck" && f.Loader.ID == ranks.ID() && f.Certainty > finding.Note
 		})
 		if l := r.Loops.Of(ranks); l != nil && l.Delivered > 0 && (found || p.Verbose) {
-			p.list(bold, fmt.Sprintf("time of loop #%d", ranks.ID()), p.loopTime(l))
+			p.list(bold, fmt.Sprintf("time of loop #%d", ranks.ID()), p.loopTime(l, r.Fetches.Of(ranks...)))
 		}
 	}
 }
@@ -31,18 +33,10 @@ func (p *page) loopTimes(r *analyze.Result) {
 // barWidth is how many characters stand for all of a loop's time.
 const barWidth = 40
 
-// loopTime is a bar and a table, then what is slower than the rest.
-func (p *page) loopTime(l *looptime.Loop) []string {
-	lines := []string{p.bar(l), fmt.Sprintf("%-26s %9s %6s %10s", "", "time", "", "a batch")}
-	row := func(name string, took, mean time.Duration) {
-		lines = append(lines, fmt.Sprintf("%-26s %9s %6s %10s", name, words.Seconds(took.Seconds()), share(took, l.Total), millis(mean)))
-	}
-	for _, s := range l.Stages {
-		if s.Of == "" {
-			row("waits: "+s.Name, s.Waited, s.Mean())
-		}
-	}
-	row("step", l.Step(), l.Step()/time.Duration(l.Delivered))
+// loopTime is a bar and a table, then what is slower than the rest. Parts of the
+// fetch are in it where they take a hundredth of the loop's time.
+func (p *page) loopTime(l *looptime.Loop, fetch *fetches.Split) []string {
+	lines := append([]string{p.bar(l)}, table(l, fetch)...)
 	for _, s := range l.Stragglers() {
 		who := fmt.Sprintf("worker %d", s.Worker)
 		if s.Worker < 0 {
@@ -53,6 +47,36 @@ func (p *page) loopTime(l *looptime.Loop) []string {
 		lines = append(lines, fmt.Sprintf("slower than the others: %s, %s a batch, they %s", who, millis(s.Mean), millis(s.Others)))
 	}
 	return append(lines, slowest(l)...)
+}
+
+// table of a loop: what it waited for, with the parts of the fetch, and its step.
+func table(l *looptime.Loop, fetch *fetches.Split) (lines []string) {
+	type row struct{ name, took, share, mean string }
+	rows := []row{{"", "time", "", "a batch"}}
+	add := func(name string, took, mean time.Duration) {
+		rows = append(rows, row{name, words.Seconds(took.Seconds()), share(took, l.Total), millis(mean)})
+	}
+	for _, s := range l.Stages {
+		if s.Of == "" {
+			add("waits: "+s.Name, s.Waited, s.Mean())
+		}
+		if s.Name == looptime.Fetch {
+			for _, part := range parts(fetch, s) {
+				if part.Waited >= l.Total/100 {
+					add("  "+part.Name, part.Waited, part.Mean())
+				}
+			}
+		}
+	}
+	add("step", l.Step(), l.Step()/time.Duration(l.Delivered))
+	width := 0
+	for _, r := range rows {
+		width = max(width, utf8.RuneCountInString(r.name))
+	}
+	for _, r := range rows {
+		lines = append(lines, fmt.Sprintf("%-*s %9s %6s %10s", width, r.name, r.took, r.share, r.mean))
+	}
+	return lines
 }
 
 // bar is the loop's time in one line: waiting, then the step.

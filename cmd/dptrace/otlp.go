@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -46,7 +47,7 @@ unreadable (nothing is sent) or incomplete (what is there is sent).`
 type otlpOptions struct {
 	otlp.Options
 	endpoint, protocol string
-	oneRun             bool
+	oneRun, quiet      bool
 }
 
 // exitUndelivered is the exit code where a server did not take all that was sent.
@@ -80,6 +81,7 @@ func newExportOTLP() *cobra.Command {
 	f.Float64Var(&o.Sample, "sample", 1, "part of the batches to send; slow ones and those that prove a finding are sent always")
 	f.DurationVar(&o.Patience, "patience", time.Minute, "how long to repeat what does not arrive")
 	oneRunFlag(cmd, &o.oneRun)
+	quietFlag(cmd, &o.quiet)
 	return cmd
 }
 
@@ -105,16 +107,21 @@ func sendRun(cmd *cobra.Command, paths []string, o otlpOptions) error {
 	if err != nil {
 		return err
 	}
+	job := beginSending(stderr, o.quiet)
+	defer job.end()
+	job.reading(run.Progress())
 	result, err := analyze.Run(run, analyze.Rules, otlp.Sources...)
 	if err != nil {
 		return &exit{code: exitIncomplete, err: err}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	o.Version = version()
+	o.Version, o.Arrived = version(), new(atomic.Int64)
+	job.sending(o.Arrived)
 	var told *otlp.Told
 	err = guarded("export otlp", func() (err error) { told, err = otlp.Send(ctx, result, o.Options); return err })
-	if told != nil {
+	job.done()
+	if told != nil && (!o.quiet || !told.Complete()) {
 		for _, line := range told.Lines() {
 			tell(stderr, line)
 		}

@@ -5,10 +5,12 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/dptrace/dptrace/analyze/words"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -35,8 +37,7 @@ var interrupts = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP}
 
 // beginWork is to be ended.
 func beginWork(stderr io.Writer, quiet bool) *work {
-	boundMemory()
-	w := &work{stderr: stderr, quiet: quiet, signals: make(chan os.Signal, 1), ended: make(chan struct{})}
+	w := beginSending(stderr, quiet)
 	for _, s := range interrupts {
 		if !signal.Ignored(s) { // nohup, a shell's background
 			signal.Notify(w.signals, s)
@@ -50,6 +51,12 @@ func beginWork(stderr io.Writer, quiet bool) *work {
 		}
 	}()
 	return w
+}
+
+// beginSending is work that looks after interrupts itself, and writes no file.
+func beginSending(stderr io.Writer, quiet bool) *work {
+	boundMemory()
+	return &work{stderr: stderr, quiet: quiet, signals: make(chan os.Signal, 1), ended: make(chan struct{})}
 }
 
 // interrupted tidies up and ends the program. Whoever writes cannot give a file its name any more.
@@ -76,6 +83,11 @@ func (w *work) writing(name string, to io.Writer) io.Writer {
 	counted := &counted{to: to}
 	w.show(func() string { return howFarWritten(name, counted.n.Load()) })
 	return counted
+}
+
+// sending says how much a server has taken.
+func (w *work) sending(arrived *atomic.Int64) {
+	w.show(func() string { return words.Count(int(arrived.Load()), "item") + " delivered" })
 }
 
 // show another thing that takes long.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	sdklog "go.opentelemetry.io/otel/sdk/log"
@@ -34,6 +35,7 @@ type Options struct {
 	Sample   float64       // of the batches, 0 to 1; slow ones and those that prove a finding are sent always
 	Patience time.Duration // how long to repeat what does not arrive
 	Version  string        // of dptrace
+	Arrived  *atomic.Int64 // counts what the server has taken, while it goes on; nil: nobody asks
 }
 
 // Send sends a run to the endpoint that the OTEL_EXPORTER_OTLP_* variables name. An
@@ -41,6 +43,9 @@ type Options struct {
 // Rows are read once more and sent as they come: memory is bounded.
 func Send(ctx context.Context, r *analyze.Result, o Options) (*Told, error) {
 	s := newSender(ctx, o.Patience, inFlight)
+	if o.Arrived != nil {
+		s.taken = o.Arrived
+	}
 	to, err := connect(ctx, &s.calls)
 	if err != nil {
 		return nil, fmt.Errorf("export otlp: %w", err)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -97,6 +98,7 @@ type sender struct {
 	patience time.Duration // how long a request may be repeated while none arrives
 	slots    chan struct{}
 	calls    calls
+	taken    *atomic.Int64
 	wg       sync.WaitGroup
 
 	mu     sync.Mutex
@@ -107,7 +109,8 @@ type sender struct {
 }
 
 func newSender(ctx context.Context, patience time.Duration, requests int) *sender {
-	return &sender{ctx: ctx, patience: patience, slots: make(chan struct{}, requests), told: Told{Reasons: map[string]int{}}}
+	return &sender{ctx: ctx, patience: patience, slots: make(chan struct{}, requests), told: Told{Reasons: map[string]int{}},
+		taken: new(atomic.Int64)}
 }
 
 // send uploads n items, in the background once there is a slot.
@@ -181,6 +184,7 @@ func (s *sender) settle(kind signal, n int, o outcome) {
 		lost := min(o.rejected, n)
 		c.Rejected += lost
 		c.Delivered += n - lost
+		s.taken.Add(int64(n - lost))
 		n = lost
 	}
 	if n > 0 {
