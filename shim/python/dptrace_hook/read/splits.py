@@ -13,7 +13,7 @@ from ..record import guard, layouts, ring
 from ..record.ring import cpu, mono
 from . import chains
 
-SHARE = 250  # of the time of its fetches one part is spent here
+SHARE = 1000  # of the time of its fetches one part is spent here
 FIRST = 1  # the fetch that is looked at first: the one before it pays for what is made once
 LEAST, MOST = 2, 1 << 20  # fetches from one that is looked at to the next
 GUESS_NS = 200000  # what looking costs, to begin with, and hardly more
