@@ -29,6 +29,7 @@ type Timed struct {
 	CPU      float64 // of the time of a fetch, on a processor
 	Delay    float64 // of it, waiting for one
 	Read     int64   // bytes from disks for a batch
+	Crop     float64 // of the time of a fetch, in a transform of that name; 0: no fetch is looked at
 	MainCPU  float64 // of the time of a step, on a processor
 	MainWait float64 // of the loop's time, waiting for one
 }
@@ -219,6 +220,23 @@ func (x *timedPlay) put(pass, b, w int, at, took int64) {
 func (x *timedPlay) fetched(p *Process, loader, pass uint32, b, w int, at, idle, fetch, collate int64) {
 	x.p.Run.W.Append(traces.BatchFetch{Head: traces.Head{TsNS: at, Proc: p.Proc}, Loader: loader, Pass: pass, Worker: int32(w), Batch: uint32(b),
 		Fetch: uint32(b / max(x.Workers, 1)), WaitNS: idle, FetchNS: fetch, CollateNS: collate, Samples: 8})
+	if x.Crop > 0 {
+		x.looked(p, traces.FetchSplit{Head: traces.Head{TsNS: at, Proc: p.Proc}, Loader: loader, Pass: pass, Worker: int32(w), Batch: uint32(b), Samples: 8,
+			WallNS: fetch, CPUNS: fetch / 2, ReadBytes: -1, Reads: -1, DiskBytes: -1})
+	}
+}
+
+// looked writes that a fetch was looked at, in which the second of two transforms,
+// Crop, took its share; the first took nothing.
+func (x *timedPlay) looked(p *Process, row traces.FetchSplit) {
+	const path = "dataset.transform"
+	for i, t := range []struct{ path, class string }{{path, "Compose"}, {path + ".transforms[0]", "Flip"}, {path + ".transforms[1]", "Crop"}} {
+		x.p.Run.W.Append(traces.Transform{Head: row.Head, Loader: row.Loader, Pass: row.Pass, Worker: row.Worker, Transform: uint32(i + 1),
+			Chain: path, Place: int32(i - 1), Path: t.path, Class: t.class, File: "/home/me/proj/crop.py", Line: 7})
+	}
+	took := int64(x.Crop * float64(row.WallNS))
+	row.Transforms, row.Calls, row.SpentNS = []int64{1, 2, 3}, []int64{8, 8, 8}, []int64{took, 0, took}
+	x.p.Run.W.Append(row)
 }
 
 // deliver a batch, and take a step.

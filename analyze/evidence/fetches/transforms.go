@@ -65,6 +65,17 @@ func (s *Split) Transforms() (all []Transform) {
 	return all
 }
 
+// Innermost is the places that were timed, but for those that are chains of which
+// the places were: their times are parts of each other in no two of them.
+func (s *Split) Innermost() (all []Transform) {
+	for _, t := range s.Transforms() {
+		if t.Index >= 0 && t.Fetches > 0 && !s.Timed(t.Path) {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
 // Timed reports whether calls of a chain were.
 func (s *Split) Timed(chain string) bool {
 	for place, spent := range s.places {

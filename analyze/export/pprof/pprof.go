@@ -12,6 +12,7 @@ import (
 
 	"github.com/dptrace/dptrace/analyze"
 	"github.com/dptrace/dptrace/analyze/collect"
+	"github.com/dptrace/dptrace/analyze/evidence/fetches"
 	"github.com/dptrace/dptrace/analyze/evidence/looptime"
 	"github.com/dptrace/dptrace/analyze/evidence/memory"
 	"github.com/dptrace/dptrace/traces"
@@ -31,9 +32,10 @@ const Long = `Writes a profile with four values:
                   write-protected
   private_growth  bytes of private memory (smaps_rollup) gained between the first
                   and the last look at the process
-  time            nanoseconds: what each worker did (fetch, collate, idle for want
-                  of an index), and what the training loop did: its steps, the
-                  start of passes, and what next() waited for, by stage
+  time            nanoseconds: what each worker did (fetch, with each transform
+                  that was timed; collate; idle for want of an index), and what
+                  the training loop did: its steps, the start of passes, and what
+                  next() waited for, by stage
 
 Stacks lead from the attribute of the dataset, or the kind of mapping, over the
 worker and its loader to the command; those of times begin with the stage.
@@ -89,6 +91,7 @@ type builder struct {
 	profile.Profile
 	program   *profile.Mapping
 	locations map[frame]*profile.Location
+	fetches   fetches.ByLoader
 }
 
 // frame is one line of a stack.
@@ -118,6 +121,7 @@ func newProfile(r *analyze.Result) *builder {
 		},
 		program:   program,
 		locations: map[frame]*profile.Location{},
+		fetches:   r.Fetches,
 	}
 }
 

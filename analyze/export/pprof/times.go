@@ -40,7 +40,7 @@ func (b *builder) pass(t *timeline.Timeline, x *looptime.Pass) {
 			continue // what it does is waited for, and counted there
 		}
 		stack := append([]frame{{name: fmt.Sprintf("worker %d", w.Number)}}, main...)
-		b.time(x, w.Number, w.Fetch, append([]frame{fetch}, stack...))
+		b.fetched(x, w.Number, w.Fetch, append([]frame{fetch}, stack...))
 		b.time(x, w.Number, w.Collate, append([]frame{collate}, stack...))
 		b.time(x, w.Number, w.Idle, append([]frame{{name: "idle: waits for an index"}}, stack...))
 	}
@@ -56,6 +56,19 @@ func (b *builder) pass(t *timeline.Timeline, x *looptime.Pass) {
 	}
 	b.time(x, -1, x.Step(), append([]frame{{name: "step"}}, loop...))
 	b.time(x, -1, x.Start.All, append([]frame{{name: "start of the pass, until its first batch"}}, loop...))
+}
+
+// fetched adds what a worker took for its fetches: of each transform that was timed
+// what its share of the fetches that were looked at says, and what is left.
+func (b *builder) fetched(x *looptime.Pass, worker int, took time.Duration, stack []frame) {
+	left := took
+	for _, t := range b.fetches.Of(x.Loader).Innermost() {
+		share := min(time.Duration(t.Share()*float64(took)), left)
+		b.time(x, worker, share, append([]frame{{name: fmt.Sprintf("%s (transform %d of %s)", t.Class, t.Index, t.Chain), file: t.File,
+			line: int64(t.Line)}}, stack...))
+		left -= share
+	}
+	b.time(x, worker, left, stack)
 }
 
 // time adds one sample; worker -1 is the training process.

@@ -27,6 +27,12 @@ func TestTimes(t *testing.T) {
 			"step  pass 0":                                                    600,
 			"start of the pass, until its first batch  pass 0":                110,
 		}},
+		{"a transform", Timed{Workers: 1, Batches: 4, Passes: 1, Fetch: EvenFetch(100 * ms), Crop: 0.75, Step: Even(200 * ms)}, map[string]int64{
+			"__main__.Points (fetch: dataset and transforms) worker 0 pass 0": 100,
+			"Crop (transform 1 of dataset.transform) worker 0 pass 0":         300,
+			"step  pass 0": 600,
+			"start of the pass, until its first batch  pass 0": 100,
+		}},
 		{"no workers", Timed{Batches: 4, Passes: 1, Fetch: EvenFetch(100 * ms), Collate: Even(10 * ms), Step: Even(200 * ms)}, map[string]int64{
 			"waits: fetch  pass 0":   300,
 			"waits: collate  pass 0": 30,
