@@ -94,6 +94,10 @@ func files(t *testing.T, folder string) (names []string) {
 
 // TestInterrupted: a signal in the middle leaves nothing behind, and what was there before is as it was.
 func TestInterrupted(t *testing.T) {
+	// What is ignored here, as under nohup, is ignored by those that we start; what is caught is not.
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, interrupts...)
+	defer signal.Stop(caught)
 	for s, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 129} {
 		for _, before := range []string{"", "of yesterday"} {
 			folder := t.TempDir()

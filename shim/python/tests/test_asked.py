@@ -22,6 +22,7 @@ FINE_IN = {
     "read/anew.py": {"what": "the module numpy"},
     "read/attributes.py": {"owner": "a module of the exact type"},
     "read/bytecode.py": {"found": "the module builtins"},
+    "read/chains.py": {"obj": "a function of the exact type", "call": "the same"},
     "read/contents.py": {"value": "torch.Tensor, exactly"},
     "read/digests.py": {"known": "torch.utils.data._utils.collate"},
     "read/discover.py": {"owner": "a module or a function of the exact type"},
