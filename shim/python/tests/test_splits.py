@@ -26,13 +26,16 @@ class Pairs(Slow):
     def __getitem__(self, i):
         return super().__getitem__(i), i
 
+def seeded(worker):
+    np.random.seed(worker)  # a spawned one's is anything, before torch 1.9
+
 def first(pairs):
     return torch.stack([x for x, _ in pairs])
 
 if __name__ == "__main__":
     torch.manual_seed(1); random.seed(1); np.random.seed(1)
     how = HOW
-    options = {} if how == "none" else {"num_workers": 2, "multiprocessing_context": how}
+    options = {} if how == "none" else {"num_workers": 2, "multiprocessing_context": how, "worker_init_fn": seeded}
     fit(DataLoader(Pairs() if how == "none" else Slow(), batch_size=4, collate_fn=first if how == "none" else None, **options), 1)
 """
 
