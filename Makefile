@@ -55,7 +55,7 @@ test-native: ## the native helper beside its Python twin: each Python here, all 
 
 test-e2e: build ## whole programs on real torch: what is found, what is left alone, that nothing changes; CASES=often as `make test`
 	@python=$$(tools/find-torch) && DPTRACE_PYTHON=$$python DPTRACE_BIN=$(CURDIR)/bin/dptrace \
-		tools/go-test -count=1 $(if $(filter often,$(CASES)),-short) -timeout 40m -parallel $$(($$(nproc) + 1)) ./e2e/
+		tools/go-test -count=1 $(if $(filter often,$(CASES)),-short) -timeout 60m -parallel $$(($$(nproc) + 1)) ./e2e/
 
 lint: $(GOLANGCI) ## the linters of .golangci.yaml, and shell syntax
 	$(GOLANGCI) run ./...
