@@ -95,12 +95,12 @@ func slowest(l *looptime.Loop) (lines []string) {
 	const shown, indices = 2, 8
 	for _, r := range l.Ranks {
 		if n := r.Repeat; len(n) > 0 && len(lines) < shown {
-			lines = append(lines, "in slow batches of several passes: "+words.Ints("sample", ints(n)))
+			lines = append(lines, "in slow batches of several passes: "+words.Ints("sample", n))
 		}
 		for _, s := range r.Slow[:min(len(r.Slow), shown)] {
 			text := fmt.Sprintf("slow: batch %d of pass %d, %s", s.Batch, s.Pass, millis(time.Duration(s.NS)))
 			if n := len(s.Indices); n > 0 {
-				text += ": " + words.Ints("sample", ints(s.Indices[:min(n, indices)]))
+				text += ": " + words.Ints("sample", s.Indices[:min(n, indices)])
 				if n > indices {
 					text += fmt.Sprintf(" and %d more", n-indices)
 				}
@@ -111,13 +111,6 @@ func slowest(l *looptime.Loop) (lines []string) {
 		}
 	}
 	return lines
-}
-
-func ints(all []int64) (out []int) {
-	for _, i := range all {
-		out = append(out, int(i))
-	}
-	return out
 }
 
 func share(part, all time.Duration) string {

@@ -31,13 +31,13 @@ func List(words []string) string {
 }
 
 // Ints names numbered things: "worker 0", "workers 0 and 1".
-func Ints(thing string, numbers []int) string {
+func Ints[T int | int64](thing string, numbers []T) string {
 	numbers = slices.Clone(numbers)
 	slices.Sort(numbers)
 	numbers = slices.Compact(numbers)
 	names := make([]string, len(numbers))
 	for i, n := range numbers {
-		names[i] = strconv.Itoa(n)
+		names[i] = strconv.FormatInt(int64(n), 10)
 	}
 	if len(names) == 1 {
 		return thing + " " + names[0]

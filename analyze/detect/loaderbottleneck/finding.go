@@ -46,7 +46,7 @@ func (w *waits) evidence() []finding.Evidence {
 		list = append(list, finding.Evidence{Text: straggler(s)})
 	}
 	if n := w.worst.Repeat; len(n) > 0 {
-		list = append(list, finding.Evidence{Text: words.Upper(words.Ints("sample", ints(n))) + " was in slow batches of several passes."})
+		list = append(list, finding.Evidence{Text: words.Upper(words.Ints("sample", n)) + " was in slow batches of several passes."})
 	}
 	for i, s := range w.worst.Slow {
 		if i == 3 {
@@ -58,20 +58,13 @@ func (w *waits) evidence() []finding.Evidence {
 	return list
 }
 
-func ints(all []int64) (out []int) {
-	for _, i := range all {
-		out = append(out, int(i))
-	}
-	return out
-}
-
 func slow(s looptime.Slow) string {
 	text := fmt.Sprintf("Batch %d of pass %d took %s to fetch", s.Batch, s.Pass, milli(time.Duration(s.NS)))
 	if s.Worker >= 0 {
 		text += fmt.Sprintf(" in worker %d", s.Worker)
 	}
 	if len(s.Indices) > 0 {
-		text += ": " + words.Ints("sample", ints(s.Indices))
+		text += ": " + words.Ints("sample", s.Indices)
 	}
 	return text + "."
 }
