@@ -43,7 +43,7 @@ func (p *page) countedChecks(all []finding.Check) {
 			}
 			n++
 			reason, _, _ := strings.Cut(c.Reason, "; ") // of several gaps the first
-			count[reason]++
+			count[brief(reason)]++
 			if !slices.Contains(rules, c.Rule) {
 				rules = append(rules, c.Rule)
 			}
@@ -62,7 +62,7 @@ func (p *page) countedChecks(all []finding.Check) {
 	}
 }
 
-// reasons and how many checks each is the reason of, the most frequent first.
+// reasons, each brief, and how many checks each is the reason of, the most frequent first.
 func reasons(count map[string]int) string {
 	var all []string
 	for reason := range count {
@@ -77,7 +77,7 @@ func reasons(count map[string]int) string {
 	}
 	var parts []string
 	for _, reason := range all[:min(len(all), mostReasons)] {
-		parts = append(parts, fmt.Sprintf("%s (%d)", brief(reason), count[reason]))
+		parts = append(parts, fmt.Sprintf("%s (%d)", reason, count[reason]))
 	}
 	if rest > 0 {
 		parts = append(parts, fmt.Sprintf("other reasons (%d, see -v)", rest))
@@ -91,7 +91,8 @@ func brief(reason string) string {
 	if len(reason) <= long {
 		return reason
 	}
-	if i := strings.LastIndexAny(reason[:long], ",:"); i > 0 {
+	// Not the comma of "3,000".
+	if i := max(strings.LastIndex(reason[:long], ", "), strings.LastIndex(reason[:long], ": ")); i > 0 {
 		return reason[:i]
 	}
 	return shorten(reason, long)

@@ -92,18 +92,15 @@ func (p *page) bar(l *looptime.Loop) string {
 
 // slowest is the batches that took longest, and samples that are in several.
 func slowest(l *looptime.Loop) (lines []string) {
-	const shown, indices = 2, 8
+	const shown = 2
 	for _, r := range l.Ranks {
 		if n := r.Repeat; len(n) > 0 && len(lines) < shown {
 			lines = append(lines, "in slow batches of several passes: "+words.Ints("sample", n))
 		}
 		for _, s := range r.Slow[:min(len(r.Slow), shown)] {
 			text := fmt.Sprintf("slow: batch %d of pass %d, %s", s.Batch, s.Pass, millis(time.Duration(s.NS)))
-			if n := len(s.Indices); n > 0 {
-				text += ": " + words.Ints("sample", s.Indices[:min(n, indices)])
-				if n > indices {
-					text += fmt.Sprintf(" and %d more", n-indices)
-				}
+			if len(s.Indices) > 0 {
+				text += ": " + words.Ints("sample", s.Indices)
 			}
 			if lines = append(lines, text); len(lines) >= 2*shown {
 				return lines
