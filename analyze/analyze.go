@@ -19,6 +19,7 @@ import (
 	"github.com/dptrace/dptrace/analyze/detect/memorygrowthcow"
 	"github.com/dptrace/dptrace/analyze/detect/notshuffled"
 	"github.com/dptrace/dptrace/analyze/detect/orderrepeats"
+	"github.com/dptrace/dptrace/analyze/detect/pinmemorynoop"
 	"github.com/dptrace/dptrace/analyze/detect/ranksdisagree"
 	"github.com/dptrace/dptrace/analyze/detect/rngduplicateepochs"
 	"github.com/dptrace/dptrace/analyze/detect/rngduplicateranks"
@@ -63,6 +64,7 @@ var Rules = []detect.Rule{
 	datasetcopiedperworker.Rule,
 	loaderbottleneck.Rule,
 	epochstartcost.Rule,
+	pinmemorynoop.Rule,
 	cpuoversubscribed.Rule,
 	workerkilled.Rule,
 	swallowedcrash.Rule,

@@ -85,7 +85,7 @@ type table struct {
 // tables is every table of a trace, in the order of tables.go.
 var tables = []*table{
 	define[Process](), define[Exit](), define[Act](), define[Loader](), define[Pass](), define[Worker](),
-	define[BatchPut](), define[BatchFetch](), define[FetchSplit](), define[Transform](), define[BatchNext](),
+	define[BatchPut](), define[BatchFetch](), define[FetchSplit](), define[Transform](), define[Pin](), define[BatchNext](),
 	define[Dataset](), define[Attribute](), define[Digest](), define[Leftover](), define[Opened](), define[SetEpoch](),
 	define[RngSlot](), define[RngState](), define[RngSearch](), define[Optimizer](), define[Exception](), define[Dist](),
 	define[Memory](), define[Cpu](), define[Limit](), define[Signal](), define[Oom](), define[Cow](), define[Extent](), define[Private](),

@@ -239,6 +239,34 @@ type Transform struct {
 	Why string `col:"why"`
 }
 
+// Pin is what the step that pins batches (DataLoader(pin_memory=True), where there is an accelerator) has left as it was in one
+// batch: of the first two of a loader's first pass, and of the first of its later passes. torch pins tensors, goes into mappings and
+// sequences, calls the pin_memory() of what has one, and hands on anything else unchanged, with the tensors in it. Tensors that are
+// not in the memory of the processors (CPU) are not counted. A field is followed by [] (a list or tuple of tensors), {} (a dict of them) or
+// ? (something else), where it is not a tensor itself. What was left may be pinned nevertheless: getattr, its class answers for any
+// attribute; container, it has its own way to its items; large, more than was looked at; replaced, another function pins.
+type Pin struct {
+	Head                // ts_ns: the batch was handed over
+	Loader       uint32 `col:"loader"`        // of this process
+	Pass         uint32 `col:"pass"`          // of this loader, from 0
+	Batch        uint32 `col:"batch"`         // as in BatchNext
+	Class        string `col:"class"`         // of the batch
+	Reached      int32  `col:"reached"`       // tensors, and objects that pin themselves, that the step got to
+	ReachedBytes int64  `col:"reached_bytes"` // of these tensors
+	Left         int32  `col:"left"`          // tensors in what was left as it was
+	LeftBytes    int64  `col:"left_bytes"`    // of these
+	LargestBytes int64  `col:"largest_bytes"` // the largest of these, or where there are none of the arrays
+	Pinned       int32  `col:"pinned"`        // of these: in pinned memory nevertheless
+	Arrays       int32  `col:"arrays"`        // NumPy's, which the step does not pin either
+	ArrayBytes   int64  `col:"array_bytes"`   // of these
+	Holder       string `col:"holder"`        // class of what was left and holds most; or NumPy's of arrays
+	Path         string `col:"path"`          // from the batch to it; "" it is the batch
+	Fields       string `col:"fields"`        // its attributes that hold these tensors, as above, with commas between
+	Made         string `col:"made"`          // of its class: dataclass, frozen (a dataclass that is), "" anything else
+	Unsure       string `col:"unsure"`        // why it may be pinned nevertheless, as above; "" it is not
+	Pins         string `col:"pins"`          // file:line of a function of the program's that calls pin_memory() by itself; "" none was found
+}
+
 // BatchNext is one delivery to the training loop, or its failure; or (exit) the
 // end of a process that was delivered any. What it says of the training loop is
 // of the time since the row before of the same process, whatever its loader, and

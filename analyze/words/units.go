@@ -3,7 +3,6 @@ package words
 import (
 	"fmt"
 	"math"
-	"strings"
 )
 
 // Bytes for people, in units of 1000: 850 KB, 89.2 MB, 712 MB, 8.00 GB.
@@ -25,13 +24,10 @@ func Bytes(n int64) string {
 
 // Count is "1 rank", "2 ranks", "2 passes", "3 batches".
 func Count(n int, one string) string {
-	switch {
-	case n == 1:
+	if n == 1 {
 		return "1 " + one
-	case strings.HasSuffix(one, "s"), strings.HasSuffix(one, "ch"):
-		return fmt.Sprintf("%d %ses", n, one)
 	}
-	return fmt.Sprintf("%d %ss", n, one)
+	return fmt.Sprintf("%d %s", n, plural(one))
 }
 
 // Seconds for people: 0.3 s, 45 s, 12 min, 3.5 h.

@@ -46,7 +46,7 @@ func Ints[T int | int64](thing string, numbers []T) string {
 }
 
 func plural(thing string) string {
-	if strings.HasSuffix(thing, "s") {
+	if strings.HasSuffix(thing, "s") || strings.HasSuffix(thing, "ch") {
 		return thing + "es"
 	}
 	return thing + "s"

@@ -24,6 +24,7 @@ func TestWords(t *testing.T) {
 		{Of(2, 2, "worker"), "both workers"},
 		{Of(3, 3, "pass"), "all 3 passes"},
 		{Of(2, 3, "pass"), "2 of 3 passes"},
+		{Of(3, 3, "batch"), "all 3 batches"},
 		{Upper("both"), "Both"},
 		{Upper(""), ""},
 		{Bytes(math.MinInt64), "-9223372036.85 GB"},

@@ -16,7 +16,7 @@ func TestTypes(t *testing.T) {
 		typeFetch: "fetch", typeNext: "next", typeSlot: "slot", typeState: "state", typeOptimizer: "optimizer",
 		typeException: "exception", typeDist: "dist", typeErrors: "errors", typeExtent: "extent", typePrivate: "private",
 		typeDataset: "dataset", typeAttribute: "attribute", typeDigest: "digest", typeLeftover: "leftover", typeOpened: "opened",
-		typeSetEpoch: "set_epoch", typeAct: "act", typeSearch: "search", typeSplit: "split", typeTransform: "transform",
+		typeSetEpoch: "set_epoch", typeAct: "act", typeSearch: "search", typeSplit: "split", typeTransform: "transform", typePin: "pin",
 	}
 	if !slices.Equal(names, layouts.Types) {
 		t.Errorf("the hook has\n%q, not\n%q", layouts.Types, names)

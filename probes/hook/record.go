@@ -33,6 +33,7 @@ const (
 	typeSearch
 	typeSplit
 	typeTransform
+	typePin
 )
 
 // The fixed part of a record.

@@ -108,6 +108,12 @@ func TestTake(t *testing.T) {
 				"class": "data.Crop", "file": "/data.py", "line": 7, "why": ""}`),
 			[]any{&traces.Transform{Head: h, Loader: 1, Worker: -1, Transform: 2, Chain: "dataset.transform", Path: "dataset.transform.transforms[0]",
 				Class: "data.Crop", File: "/data.py", Line: 7}}},
+		{"pin", typePin,
+			[]byte(`{"loader": 1, "pass": 0, "batch": 1, "class": "__main__.Batch", "reached": 0, "reached_bytes": 0, "left": 2, "left_bytes": 4096,
+				"largest_bytes": 4000, "pinned": 0, "arrays": 0, "array_bytes": 0, "holder": "__main__.Batch", "path": "", "fields": "image,mask[]", "made": "dataclass",
+				"unsure": "", "pins": ""}`),
+			[]any{&traces.Pin{Head: h, Loader: 1, Batch: 1, Class: "__main__.Batch", Left: 2, LeftBytes: 4096, LargestBytes: 4000, Holder: "__main__.Batch",
+				Fields: "image,mask[]", Made: "dataclass"}}},
 		{"split cut short", typeSplit, pack(uint32(1)), nil},
 		{"next with gradients", typeNext,
 			fixed("next", values{"loader": 1, "pass": 2, "batch": 3, "worker": -2, "status": 1 + int64(layouts.Added["grad"]), "call_ns": 6, "arrived_ns": 7,
@@ -202,7 +208,7 @@ func TestTake(t *testing.T) {
 				t.Errorf("rows (-want +got):\n%s", diff)
 			}
 			var bad uint64
-			if tc.want == nil && tc.kind <= typeTransform {
+			if tc.want == nil && tc.kind <= typePin {
 				bad = 1
 			}
 			if s.bad != bad {

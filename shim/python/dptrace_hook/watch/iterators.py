@@ -11,7 +11,7 @@ from ..patch import wrapping
 from ..patch.load import native
 from ..record import layouts, ring
 from ..record.ring import cpu, mono
-from ..read import anew, attributes, extents, heap, identity, modes, objects, shuffles, slots
+from ..read import anew, attributes, extents, heap, identity, modes, objects, pinning, shuffles, slots
 from ..read.notes import Notes
 from ..read.quiet import Quiet, modes_in_force
 from . import dist, failures, fetches, pickles, steps, training, worker_exits
@@ -168,6 +168,8 @@ def tell_pass(iterator, loader):
     made.single, made.notes, made.arrived, made.training = int(notes["single"]), notes, {}, steps.now
     made.ids = None if origin is None or type(origin) is identity.Leaf else origin.ids
     ready()
+    if pinning.begins(notes, number, d):
+        steps.now.due = 1  # the first batch is handed over by hand()
     epoch = identity.attributes(identity.sampler_of(loader)).get("epoch")
     seed = d.get("_base_seed")
     ring.put_json(ring.PASS, {"loader": notes["number"], "pass": number, "phase": "begin",
@@ -327,6 +329,10 @@ def hand(made, data, args, kwargs):
     settle(1)
     if c0:
         ring.ring.cost(cpu() - c0, 1 if quiet else 8)
+    if made.notes.get("pins"):
+        made.notes["pins"] -= 1
+        pinning.look(made.loader, made.number, batch, data, wrapping.caller())
+        steps.now.due = 1 if made.notes["pins"] else slots.QUIET
 
 
 def failed(made, raised, args, kwargs):
