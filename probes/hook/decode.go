@@ -100,6 +100,8 @@ func blank(kind uint16, h traces.Head) any {
 		return &traces.Act{Head: h}
 	case typeTransform:
 		return &traces.Transform{Head: h, Worker: -1}
+	case typeBatchBytes:
+		return &traces.BatchBytes{Head: h, Worker: -1}
 	case typeSearch:
 		return &traces.RngSearch{Head: h, Worker: -1}
 	}

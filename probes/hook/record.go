@@ -33,6 +33,7 @@ const (
 	typeSearch
 	typeSplit
 	typeTransform
+	typeBatchBytes
 )
 
 // The fixed part of a record.
