@@ -9,6 +9,8 @@ import (
 )
 
 const (
+	foundFile  = 1          // see struct mapping in events.h
+	pageShift  = 12         // PAGE_SHIFT of bpf/core.h
 	foundNone  = 2          // see struct mapping in events.h
 	vmGrows    = 0x100      // VM_GROWSDOWN of include/linux/mm.h
 	tmpfsMagic = 0x01021994 // include/uapi/linux/magic.h
