@@ -118,7 +118,7 @@ static __always_inline void count(void)
 }
 
 /* The mount may be gone with its processes before the recorder can look. */
-static __always_inline bool at_shm(struct file *file)
+static __attribute__((noinline)) bool at_shm(struct file *file)
 {
 	struct vfsmount *mnt = BPF_CORE_READ(file, f_path.mnt);
 	struct mount *m = (void *)mnt - bpf_core_field_offset(struct mount, mnt);
@@ -137,7 +137,7 @@ static __always_inline bool at_shm(struct file *file)
 }
 
 /* file: 0 where there is none. */
-static __always_inline struct shm_use *use_of(__u32 id, __u32 device, struct file *file)
+static __attribute__((noinline)) struct shm_use *use_of(__u32 id, __u32 device, struct file *file)
 {
 	struct shm_key key = { .id = id, .device = device };
 	struct shm_use *u = bpf_map_lookup_elem(&uses, &key);
@@ -185,7 +185,7 @@ static __always_inline void opened(struct file *file, struct inode *inode, __u32
 	}
 }
 
-static __always_inline struct full_event *failed(__u32 id, __u32 device, __u32 call, struct file *file)
+static __attribute__((noinline)) struct full_event *failed(__u32 id, __u32 device, __u32 call, struct file *file)
 {
 	struct shm_use *u = use_of(id, device, file);
 	if (!u || __sync_fetch_and_add(&u->failed, 1) >= MOST_FULL)
