@@ -46,6 +46,7 @@ struct mapping {
 	__u64 start, end, flags, magic; /* magic: of the file system, 0 without file */
 	__u64 size, offset; /* of the file, and where in it the address is; bytes */
 	__u64 capacity, used; /* of a tmpfs: pages; 0: no limit */
+	__u64 at_shm; /* as in struct shm_use */
 	__u8 names[PATH_NAMES][NAME_BYTES]; /* of the file and the folders above it, the innermost first */
 };
 

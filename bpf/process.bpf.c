@@ -228,6 +228,7 @@ static long describe(struct task_struct *task, struct vm_area_struct *vma, struc
 	m->size = BPF_CORE_READ(inode, i_size);
 	m->offset = (BPF_CORE_READ(vma, vm_pgoff) << PAGE_SHIFT) + address - m->start;
 	room_of(BPF_CORE_READ(inode, i_sb), &m->capacity, &m->used);
+	m->at_shm = at_shm(file);
 	struct dentry *d = BPF_CORE_READ(file, f_path.dentry);
 	for (int i = 0; i < PATH_NAMES; i++) {
 		struct dentry *parent = BPF_CORE_READ(d, d_parent);

@@ -54,7 +54,7 @@ func filePath(m *processMapping) string {
 	points := mountPoints()
 	for _, there := range []string{inside, filepath.Dir(inside)} {
 		for _, point := range points {
-			if there == "." && m.Magic == tmpfsMagic && point != "/dev/shm" {
+			if there == "." && m.Magic == tmpfsMagic && (point != "/dev/shm" || m.AtShm == 0) {
 				continue // the root of a file system tells none of them
 			}
 			if _, err := os.Stat(filepath.Join(point, there)); err == nil {

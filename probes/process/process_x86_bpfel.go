@@ -75,6 +75,7 @@ type processMapping struct {
 	Offset   uint64
 	Capacity uint64
 	Used     uint64
+	AtShm    uint64
 	Names    [6][40]uint8
 }
 

@@ -27,8 +27,8 @@ func ReadShm(pid int32) (s Shm, err error) {
 	if err := unix.Statfs(at, &fs); err != nil {
 		return s, err
 	}
-	s = Shm{Device: int64(st.Dev), Tmpfs: fs.Type == unix.TMPFS_MAGIC, Capacity: int64(fs.Blocks) * fs.Bsize, Free: int64(fs.Bavail) * fs.Bsize,
-		Nodes: -1}
+	s = Shm{Device: int64(st.Dev), Tmpfs: fs.Type == unix.TMPFS_MAGIC, Nodes: -1,
+		Capacity: int64(fs.Blocks) * fs.Bsize, Free: int64(fs.Bavail) * fs.Bsize}
 	if fs.Files > 0 {
 		s.Nodes = int64(fs.Ffree)
 	}

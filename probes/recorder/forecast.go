@@ -142,7 +142,8 @@ func (f *forecast) warn(l *traces.Loader) {
 	f.warned[at] = true
 	f.say("%s:%d: this loader does not fit into /dev/shm: up to %d batches of %s at once take %s, %s of %s were free. "+
 		"A worker dies of it as soon as its loop falls behind (\"Bus error\", \"No space left on device\"). %s",
-		filepath.Base(l.File), l.Line, inFlight, megabytes(bytes), megabytes(need), megabytes(free), megabytes(shm.Capacity), wayOutOfShm(l, bytes, need, free, shm, len(last)))
+		filepath.Base(l.File), l.Line, inFlight, megabytes(bytes), megabytes(need), megabytes(free), megabytes(shm.Capacity),
+		wayOutOfShm(l, bytes, need, free, shm, len(last)))
 }
 
 // freeAt is what was free when the workers were started: what is now may have
@@ -159,8 +160,7 @@ func (f *forecast) freeAt(shm procfs.Shm, begin int64) int64 {
 
 // wayOutOfShm is what fits, and which size would.
 func wayOutOfShm(l *traces.Loader, bytes, need, free int64, shm procfs.Shm, ranks int) string {
-	size := float64(need+shm.Capacity-free) / (1 - traces.ShmMargin)
-	larger := fmt.Sprintf("docker run --shm-size=%dm does", int64(size/(1<<20))+1)
+	larger := fmt.Sprintf("docker run --shm-size=%dm does", traces.ShmSize(need+shm.Capacity-free))
 	room := int64(float64(free) * (1 - traces.ShmMargin) / float64(bytes) / float64(ranks))
 	if workers, prefetch, ok := l.FewerInFlight(room); ok {
 		return fmt.Sprintf("num_workers=%d, prefetch_factor=%d fits; %s.", workers, prefetch, larger)

@@ -32,7 +32,7 @@ func TestForecast(t *testing.T) {
 		"fits":                     {func(f *facts) { f.shm.Capacity, f.shm.Free, f.before = 64*mb, 64*mb, 64*mb }, ""},
 		"fits to the byte":         {func(f *facts) { f.shm.Capacity, f.shm.Free, f.before = 20*mb, 20*mb, 20*mb }, ""},
 		"does not":                 {func(f *facts) {}, "up to 5 batches of 4.2 MB at once take 21.0 MB, 16.8 MB of 16.8 MB were free"},
-		"which size":               {func(f *facts) {}, "docker run --shm-size=23m does"},
+		"which size":               {func(f *facts) {}, "docker run --shm-size=64m does"},
 		"what fits":                {func(f *facts) {}, "num_workers=2, prefetch_factor=1 fits"},
 		"nothing fits":             {func(f *facts) { f.batch.Bytes = 9 * mb }, "Not even one worker fits"},
 		"rows the other way round": {func(f *facts) { f.backward = true }, "21.0 MB"},

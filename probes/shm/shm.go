@@ -127,7 +127,8 @@ func (w *watcher) tellFull() {
 		}
 		name, _, _ := bytes.Cut(e.Name[:], []byte{0})
 		w.Rows.Append(traces.ShmFull{Head: traces.Head{TsNS: int64(e.TsNs), Proc: w.Number(r)}, Device: deviceOf(e.Device), Call: calls[e.Call],
-			Name: strings.ToValidUTF8(string(name), "?"), Bytes: int64(e.Bytes), Capacity: int64(e.Capacity) << pageShift, Used: int64(e.Used) << pageShift})
+			Name: strings.ToValidUTF8(string(name), "?"), Bytes: int64(e.Bytes),
+			Capacity: int64(e.Capacity) << pageShift, Used: int64(e.Used) << pageShift})
 	}
 	w.waiting = unknown
 }
