@@ -131,8 +131,8 @@ func (f *forecast) warn(l *traces.Loader) {
 		bytes = max(bytes, b.bytes/b.n)
 	}
 	b := f.batches[object{l.Proc, l.Loader}]
-	shm, err := f.look(b.pid)
-	if err != nil || !shm.Tmpfs || need == 0 {
+	shm, ok := f.shmOf(b.pid)
+	if !ok || !shm.Tmpfs || need == 0 {
 		return
 	}
 	free := f.freeAt(shm, b.begin)
@@ -144,6 +144,19 @@ func (f *forecast) warn(l *traces.Loader) {
 		"A worker dies of it as soon as its loop falls behind (\"Bus error\", \"No space left on device\"). %s",
 		filepath.Base(l.File), l.Line, inFlight, megabytes(bytes), megabytes(need), megabytes(free), megabytes(shm.Capacity),
 		wayOutOfShm(l, bytes, need, free, shm, len(last)))
+}
+
+// shmOf is the /dev/shm of a worker. One that has died already may have died of it:
+// then the one that was seen last, if there is but one.
+func (f *forecast) shmOf(pid int32) (procfs.Shm, bool) {
+	if shm, err := f.look(pid); err == nil {
+		return shm, true
+	}
+	for _, all := range f.rooms {
+		last := all[len(all)-1]
+		return procfs.Shm{Device: last.Device, Tmpfs: last.Type == "tmpfs", Capacity: last.Capacity, Free: last.Free, Nodes: last.Nodes}, len(f.rooms) == 1
+	}
+	return procfs.Shm{}, false
 }
 
 // freeAt is what was free when the workers were started: what is now may have

@@ -206,7 +206,9 @@ var cases = []struct {
 		s.ended()
 	}, "clean", nil},
 	{"hostile: a mapped file in /dev/shm became shorter", func(s *scene) { large(s); s.kernel = true }, func(s *scene) {
-		s.bus(signal(func(f *traces.Signal) { f.MappingPath, f.FileSize, f.FileOffset, f.ShmUsed = "/dev/shm/x.npy", 100, 8192, 0 }))
+		s.bus(signal(func(f *traces.Signal) {
+			f.MappingPath, f.FileSize, f.FileOffset, f.ShmUsed = "/dev/shm/x.npy", 100, 8192, 0
+		}))
 	}, "clean", nil},
 	{"hostile: the same while it is nearly full", func(s *scene) { large(s); s.kernel = true }, func(s *scene) {
 		s.bus(signal(func(f *traces.Signal) { f.FileSize, f.FileOffset = 4097, 8192 }))

@@ -23,7 +23,9 @@ var Rule = detect.Rule{
 	Explains: []detect.Explained{{
 		Rule: "worker-killed",
 		Why:  "the worker died of it",
-		If:   func(f *finding.Finding) bool { return f.Certainty == finding.Proven && f.Facts.(*room).explainsDeaths() },
+		If: func(f *finding.Finding) bool {
+			return f.Certainty == finding.Proven && f.Facts.(*room).explainsDeaths()
+		},
 	}},
 	Excuses: []detect.Excuse{
 		{Text: "the workers never get ahead of the loop: it waits for them at each batch, also while it evaluates or saves.",
