@@ -35,7 +35,8 @@ func (l *Loader) FewerInFlight(batches int64) (workers, prefetch int64, ok bool)
 // New is the bytes that the batch takes of shared memory by itself.
 func (b *BatchBytes) New() int64 { return max(b.Bytes-b.Shared, 0) }
 
-// ShmSize is a size of /dev/shm for so many bytes, in MiB: with a margin, and a multiple of 64, which is what containers have if nothing is said.
+// ShmSize is a size of /dev/shm for so many bytes, in MiB: with a margin, and a multiple of 64, which is what containers have if nothing
+// is said.
 func ShmSize(bytes int64) int64 {
 	const step = 64
 	size := int64(float64(bytes)/(1-ShmMargin))>>20 + 1

@@ -113,8 +113,11 @@ func shmFiles(folder string) (files []traces.ShmFile, more int) {
 	}
 	for _, e := range entries {
 		var st unix.Stat_t
-		if !e.Type().IsRegular() || strings.HasPrefix(e.Name(), "sem.") || unix.Lstat(filepath.Join(folder, e.Name()), &st) != nil || st.Blocks == 0 {
-			continue // semaphores are a page each, and there are many
+		if !e.Type().IsRegular() || strings.HasPrefix(e.Name(), "sem.") { // semaphores are a page each, and there are many
+			continue
+		}
+		if unix.Lstat(filepath.Join(folder, e.Name()), &st) != nil || st.Blocks == 0 {
+			continue
 		}
 		const block = 512 // of st_blocks, stat(2)
 		f := traces.ShmFile{Name: strings.ToValidUTF8(e.Name(), "?"), Bytes: st.Blocks * block, Pid: makerOf(e.Name()), Links: int32(st.Nlink)}

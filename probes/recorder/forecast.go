@@ -154,7 +154,8 @@ func (f *forecast) shmOf(pid int32) (procfs.Shm, bool) {
 	}
 	for _, all := range f.rooms {
 		last := all[len(all)-1]
-		return procfs.Shm{Device: last.Device, Tmpfs: last.Type == "tmpfs", Capacity: last.Capacity, Free: last.Free, Nodes: last.Nodes}, len(f.rooms) == 1
+		shm := procfs.Shm{Device: last.Device, Tmpfs: last.Type == "tmpfs", Capacity: last.Capacity, Free: last.Free, Nodes: last.Nodes}
+		return shm, len(f.rooms) == 1
 	}
 	return procfs.Shm{}, false
 }

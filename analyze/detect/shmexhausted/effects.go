@@ -81,7 +81,8 @@ func (r *room) faulted(w *timeline.WorkerProcess) *effect {
 	}
 	return &effect{at: f.TsNS, worker: w, kind: fault, died: true, named: true, short: "a worker died of SIGBUS in " + f.MappingPath,
 		text: finding.Evidence{
-			Text: fmt.Sprintf("Worker %d (pid %d) got SIGBUS at 0x%x, within %s, where no page was left: %s.", w.Number, w.Pid, f.Address, f.MappingPath, how),
+			Text: fmt.Sprintf("Worker %d (pid %d) got SIGBUS at 0x%x, within %s, where no page was left: %s.",
+				w.Number, w.Pid, f.Address, f.MappingPath, how),
 			Refs: []finding.Ref{ref(w.Process.Part, "signal", f.Seq)},
 		}}
 }
@@ -136,7 +137,10 @@ func near(a, b int64) bool { return max(a-b, b-a) <= int64(recently) }
 // /dev/shm at that time.
 func (r *room) unseenFault(w *timeline.WorkerProcess) *effect {
 	end := r.ends.Of(w)
-	if !end.Known || end.Signal != timeline.SIGBUS || w.Process != nil && w.Process.Fatal() != nil && !timeline.BySelf(w.Process, w.Process.Fatal()) {
+	if !end.Known || end.Signal != timeline.SIGBUS {
+		return nil
+	}
+	if sent := w.Process.Fatal(); sent != nil && !timeline.BySelf(w.Process, sent) { // by kill(1)
 		return nil
 	}
 	full, how := r.seenFull(w, end.When())
@@ -165,7 +169,8 @@ func (r *room) raisedIn(w *timeline.WorkerProcess) *effect {
 		if x.Stage != "fetch" && x.Stage != "collate" || !noSpace(x.Message) {
 			continue
 		}
-		e := &effect{at: x.TsNS, worker: w, kind: raised, named: true, text: finding.Evidence{Refs: []finding.Ref{ref(w.Process.Part, "exception", x.Seq)}}}
+		e := &effect{at: x.TsNS, worker: w, kind: raised, named: true}
+		e.text.Refs = []finding.Ref{ref(w.Process.Part, "exception", x.Seq)}
 		var of string
 		if m := torchFile.FindStringSubmatch(x.Message); m != nil {
 			of = "/dev/shm/" + m[1]
@@ -251,7 +256,11 @@ func (r *room) explainsDeaths() bool {
 	}
 	for _, l := range r.Loaders {
 		for _, w := range l.WorkerProcesses {
-			if end := r.ends.Of(w); end.Known && end.Signal != 0 && end.Signal != timeline.SIGTERM && !(end.Signal == timeline.SIGBUS && r.sameCause(w, died)) {
+			end := r.ends.Of(w)
+			if !end.Known || end.Signal == 0 || end.Signal == timeline.SIGTERM {
+				continue
+			}
+			if end.Signal != timeline.SIGBUS || !r.sameCause(w, died) {
 				return false
 			}
 		}

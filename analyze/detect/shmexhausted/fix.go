@@ -91,6 +91,7 @@ func larger(bytes int64) string {
 	return "# or a larger /dev/shm; it takes memory only as far as it is used:\n" +
 		"docker run --shm-size=" + size + "m ...\n" +
 		"# compose: shm_size: " + size + "m\n" +
-		"# Kubernetes: volumes: [{name: shm, emptyDir: {medium: Memory, sizeLimit: " + size + "Mi}}], volumeMounts: [{name: shm, mountPath: /dev/shm}]\n" +
+		"# Kubernetes: volumes: [{name: shm, emptyDir: {medium: Memory, sizeLimit: " + size + "Mi}}]\n" +
+		"#             volumeMounts: [{name: shm, mountPath: /dev/shm}]\n" +
 		"# your own machine: mount -o remount,size=" + size + "m /dev/shm"
 }
