@@ -28,6 +28,7 @@ import (
 	"github.com/dptrace/dptrace/analyze/detect/samplesdropped"
 	"github.com/dptrace/dptrace/analyze/detect/shardduplicateranks"
 	"github.com/dptrace/dptrace/analyze/detect/shardduplicateworkers"
+	"github.com/dptrace/dptrace/analyze/detect/shmexhausted"
 	"github.com/dptrace/dptrace/analyze/detect/splitleak"
 	"github.com/dptrace/dptrace/analyze/detect/staleworkerstate"
 	"github.com/dptrace/dptrace/analyze/detect/swallowedcrash"
@@ -66,6 +67,7 @@ var Rules = []detect.Rule{
 	epochstartcost.Rule,
 	pinmemorynoop.Rule,
 	cpuoversubscribed.Rule,
+	shmexhausted.Rule,
 	workerkilled.Rule,
 	swallowedcrash.Rule,
 }

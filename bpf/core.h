@@ -29,7 +29,7 @@ enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
 /* The registers of a system call. */
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
-	unsigned long dx, si, di, orig_ax;
+	unsigned long r10, dx, si, di, orig_ax;
 } CORE;
 #elif defined(__TARGET_ARCH_arm64)
 struct pt_regs {
@@ -101,13 +101,23 @@ struct kernel_siginfo {
 struct super_block {
 	__u32 s_dev;
 	unsigned long s_magic;
+	void *s_fs_info;
 } CORE;
 struct inode {
 	__u16 i_mode;
 	struct super_block *i_sb;
 	unsigned long i_ino;
 	__u32 i_generation;
+	__s64 i_size;
 } CORE;
+struct percpu_counter {
+	__s64 count; /* without what each processor has not added yet */
+} CORE;
+struct shmem_sb_info { /* s_fs_info of a tmpfs, include/linux/shmem_fs.h */
+	unsigned long max_blocks; /* pages; 0: no limit */
+	struct percpu_counter used_blocks;
+} CORE;
+enum { TMPFS_MAGIC = 0x01021994 }; /* include/uapi/linux/magic.h */
 struct qstr {
 	__u32 len;
 	const unsigned char *name;
@@ -116,7 +126,16 @@ struct dentry {
 	struct dentry *d_parent;
 	struct qstr d_name;
 } CORE;
+struct vfsmount {
+	int mnt_flags;
+} CORE;
+struct mount { /* fs/mount.h */
+	struct mount *mnt_parent;
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
+} CORE;
 struct path {
+	struct vfsmount *mnt;
 	struct dentry *dentry;
 } CORE;
 struct file {
@@ -125,9 +144,10 @@ struct file {
 	struct path f_path;
 } CORE;
 struct vm_area_struct {
-	unsigned long vm_start, vm_end, vm_flags;
+	unsigned long vm_start, vm_end, vm_flags, vm_pgoff;
 	struct file *vm_file;
 } CORE;
+enum { PAGE_SHIFT = 12 }; /* of x86-64 and of most of arm64 */
 enum { VM_SHARED = 8, VM_GROWSDOWN = 0x100 }; /* include/linux/mm.h */
 
 #endif

@@ -44,6 +44,9 @@ struct mapping {
 	__u32 found; /* 1: what follows is known; 2: nothing is mapped there; 0: not known */
 	__u32 heap; /* 1: it is that of brk(2) */
 	__u64 start, end, flags, magic; /* magic: of the file system, 0 without file */
+	__u64 size, offset; /* of the file, and where in it the address is; bytes */
+	__u64 capacity, used; /* of a tmpfs: pages; 0: no limit */
+	__u64 at_shm; /* as in struct shm_use */
 	__u8 names[PATH_NAMES][NAME_BYTES]; /* of the file and the folders above it, the innermost first */
 };
 
@@ -73,6 +76,32 @@ struct open_event {
 	__s32 folder; /* descriptor that a relative path begins in; AT_FDCWD: the working directory */
 	__u64 number;
 	__u8 path[512]; /* as the program gave it */
+};
+
+#define MOST_FULL 64 /* failures of a process that are told one by one */
+
+enum shm_call { SHM_OPEN = 1, SHM_TRUNCATE, SHM_ALLOCATE, SHM_WRITE };
+
+/* A call that found no room in a tmpfs. */
+struct full_event {
+	__u64 ts_ns; /* CLOCK_MONOTONIC */
+	__u32 id, call;
+	__u32 device, at_shm; /* the kernel's own dev_t, 0: not known; and as in struct shm_use */
+	__u64 bytes; /* that were asked for */
+	__u64 capacity, used; /* pages; 0: no limit, or not known */
+	__u8 name[NAME_BYTES]; /* of the file */
+};
+
+/* What a process has done in a tmpfs so far. */
+struct shm_key {
+	__u32 id; /* of the process, see struct proc */
+	__u32 device; /* as above; 0: of calls that have but a path, which begins with /dev/shm/ */
+};
+struct shm_use {
+	__u64 made, removed; /* files, and names of files */
+	__u64 sized, bytes; /* calls that made a file longer, and by how much */
+	__u64 failed; /* calls, for want of room */
+	__u64 at_shm; /* 1: it is mounted on a folder named shm; 0: only the recorder can find out whether it is at /dev/shm */
 };
 
 #endif

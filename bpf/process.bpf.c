@@ -10,6 +10,7 @@
 
 #include "events.h"
 #include "procs.h"
+#include "shm.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -209,8 +210,11 @@ static __always_inline bool is_ancestor(__u32 sender, struct task_struct *target
 	return false;
 }
 
+/* m->offset is the address when it is called, and becomes where that is in the file. */
 static long describe(struct task_struct *task, struct vm_area_struct *vma, struct mapping *m)
 {
+	__u64 address = m->offset;
+	m->offset = 0;
 	m->found = 1;
 	m->start = BPF_CORE_READ(vma, vm_start);
 	m->end = BPF_CORE_READ(vma, vm_end);
@@ -219,7 +223,12 @@ static long describe(struct task_struct *task, struct vm_area_struct *vma, struc
 	struct file *file = BPF_CORE_READ(vma, vm_file);
 	if (!file)
 		return 0;
-	m->magic = BPF_CORE_READ(file, f_inode, i_sb, s_magic);
+	struct inode *inode = BPF_CORE_READ(file, f_inode);
+	m->magic = BPF_CORE_READ(inode, i_sb, s_magic);
+	m->size = BPF_CORE_READ(inode, i_size);
+	m->offset = (BPF_CORE_READ(vma, vm_pgoff) << PAGE_SHIFT) + address - m->start;
+	room_of(BPF_CORE_READ(inode, i_sb), &m->capacity, &m->used);
+	m->at_shm = at_shm(file);
 	struct dentry *d = BPF_CORE_READ(file, f_path.dentry);
 	for (int i = 0; i < PATH_NAMES; i++) {
 		struct dentry *parent = BPF_CORE_READ(d, d_parent);
@@ -259,7 +268,7 @@ int BPF_PROG(process_signal, int signal, struct kernel_siginfo *info, struct tas
 		bpf_probe_read_kernel_str(s->comm, sizeof(s->comm), BPF_CORE_READ(sender, group_leader)->comm);
 	} else if ((signal == 7 || signal == 11) && s->code < 128 && (unsigned long)info > 1) {
 		bpf_probe_read_kernel(&s->address, sizeof(s->address), (void *)info + 16);
-		struct mapping m = {}; /* the verifier wants it on the stack */
+		struct mapping m = { .offset = s->address }; /* the verifier wants it on the stack */
 		const int enoent = 2;
 		if (bpf_find_vma(bpf_get_current_task_btf(), s->address, describe, &m, 0) == -enoent)
 			m.found = 2;

@@ -25,7 +25,7 @@ func TestPages(t *testing.T) {
 				if err := os.WriteFile(filepath.Join(folder, "program.py"), []byte(e.Code), 0o600); err != nil {
 					t.Fatal(err)
 				}
-				program, r := record(t, folder, p.Path, "program.py")
+				program, r := onPage(t, e, folder, p.Path, "program.py")
 				if program.code != 0 {
 					t.Fatalf("exits %d:\n%s", program.code, program.tail())
 				}
@@ -49,6 +49,17 @@ func TestPages(t *testing.T) {
 			})
 		}
 	}
+}
+
+// onPage records a program of a page; those about shared memory where there is little of it.
+func onPage(t *testing.T, e docs.Example, folder string, command ...string) (result, report) {
+	t.Helper()
+	if e.Certainty != "shm" {
+		return record(t, folder, command...)
+	}
+	trace := filepath.Join(t.TempDir(), "run.dptrace")
+	recorded := run(t, folder, smallShm(t, append([]string{dptrace, "record", "--quiet", "-o", trace, "--"}, command...))...)
+	return recorded, reportOf(t, trace)
 }
 
 // timing checks a program that is about time, on a machine of which nobody knows what

@@ -10,6 +10,7 @@ import (
 	"github.com/dptrace/dptrace/probes/poll"
 	"github.com/dptrace/dptrace/probes/probe"
 	"github.com/dptrace/dptrace/probes/process"
+	"github.com/dptrace/dptrace/probes/shm"
 )
 
 // List has one line for each folder that holds a probe, as `dptrace doctor` names
@@ -20,6 +21,7 @@ var List = []*probe.Probe{
 	&process.Probe,
 	&cow.Probe,
 	&files.Probe,
+	&shm.Probe,
 }
 
 // InOrder is the probes so that each comes after those that it names in After,

@@ -86,9 +86,10 @@ type table struct {
 var tables = []*table{
 	define[Process](), define[Exit](), define[Act](), define[Loader](), define[Pass](), define[Worker](),
 	define[BatchPut](), define[BatchFetch](), define[FetchSplit](), define[Transform](), define[Pin](), define[BatchNext](),
-	define[Dataset](), define[Attribute](), define[Digest](), define[Leftover](), define[Opened](), define[SetEpoch](),
+	define[Dataset](), define[Attribute](), define[Digest](), define[Leftover](), define[Opened](), define[BatchBytes](), define[SetEpoch](),
 	define[RngSlot](), define[RngState](), define[RngSearch](), define[Optimizer](), define[Exception](), define[Dist](),
 	define[Memory](), define[Cpu](), define[Limit](), define[Signal](), define[Oom](), define[Cow](), define[Extent](), define[Private](),
+	define[ShmRoom](), define[ShmFile](), define[ShmUse](), define[ShmFull](),
 	define[Host](), define[Clock](), define[Meta](), define[Lost](), define[Overhead](),
 }
 

@@ -460,6 +460,26 @@ type Opened struct {
 	Source string `col:"source"` // fd (seen in /proc/PID/fd), kernel (its tracepoint)
 }
 
+// BatchBytes is what a worker's batch takes of shared memory, as its fetch ends: of the first one of each worker and pass.
+type BatchBytes struct {
+	Head
+	Loader  uint32 `col:"loader"`  // as in BatchFetch
+	Pass    uint32 `col:"pass"`    // as in BatchFetch
+	Worker  int32  `col:"worker"`  // as in BatchFetch
+	Batch   uint32 `col:"batch"`   // as in BatchFetch
+	Fetch   uint32 `col:"fetch"`   // as in BatchFetch
+	Bytes   int64  `col:"bytes"`   // of the storages of its tensors on the CPU, each counted once, in whole pages
+	Tensors int32  `col:"tensors"` // storages
+	// bytes of Bytes by dtype, the greatest first: float32=38535168,int64=4096
+	Dtypes string `col:"dtypes"`
+	// of Bytes: storages that were in shared memory already, and not by this worker: of a tensor that the dataset shares. They take
+	// nothing more
+	Shared int64 `col:"shared"`
+	Whole  bool  `col:"whole"` // all of the batch could be looked at: no object of a class of the program's own, not too many
+	// torch.multiprocessing's: file_descriptor, file_system; "" not known
+	Sharing string `col:"sharing"`
+}
+
 // SetEpoch is a call of set_epoch of a distributed sampler.
 type SetEpoch struct {
 	Head
@@ -576,6 +596,11 @@ type Signal struct {
 	Address        uint64 `col:"address"`         // that was accessed, of a fault; else 0
 	Mapping        string `col:"mapping"`         // what is mapped there: heap, stack, anon, file, shm, none; "" no fault
 	MappingPath    string `col:"mapping_path"`    // of file and shm
+	FileSize       int64  `col:"file_size"`       // of that file, bytes; 0 not known, or it is empty
+	FileOffset     int64  `col:"file_offset"`     // where in it the address is; behind file_size: the file became shorter
+	ShmCapacity    int64  `col:"shm_capacity"`    // of shm: what its file system may hold, bytes; 0 not known, or no limit
+	// what it held, but for what the processors had not yet added up (each 32 pages, or twice as many as there are processors)
+	ShmUsed int64 `col:"shm_used"`
 }
 
 // Oom is a process that the out-of-memory killer has chosen (kernel tier).
@@ -635,6 +660,54 @@ type Private struct {
 	Present int64  `col:"present"` // bytes of it in memory
 	Private int64  `col:"private"` // bytes of it that no other process maps
 	DurNS   int64  `col:"dur_ns"`  // how long looking took
+}
+
+// ShmRoom is how much room there is in /dev/shm, where processes of the run see a file system of its own there: as the recording
+// begins and ends, as processes begin, and when it has changed by a hundredth of the capacity.
+type ShmRoom struct {
+	Head            // proc: through whose root it was looked at
+	Device   int64  `col:"device"`   // of the file system (st_dev): the same in all processes that share it
+	Type     string `col:"type"`     // of it: tmpfs, other
+	Capacity int64  `col:"capacity"` // bytes
+	Free     int64  `col:"free"`     // bytes
+	Nodes    int64  `col:"nodes"`    // files that may still be made; -1 no limit
+}
+
+// ShmFile is a file that lies in /dev/shm as the recording begins, or as it ends: the largest ones.
+type ShmFile struct {
+	Head          // proc: of the run, that made it, by its name; 0 another one, or not known
+	Device int64  `col:"device"` // as in ShmRoom
+	Name   string `col:"name"`   // under /dev/shm
+	Bytes  int64  `col:"bytes"`  // that it takes
+	Pid    int32  `col:"pid"`    // that its name tells (torch's); 0 none
+	// alive, dead (no such process is there), held (dead, and another process has it open or mapped); "" not known
+	Owner string `col:"owner"`
+	Phase string `col:"phase"` // begin, end
+	Links int32  `col:"links"` // hard links
+	More  uint32 `col:"more"`  // files beside those that are told, in the row of the last one
+}
+
+// ShmUse is what a process of the run has done in /dev/shm so far (kernel tier).
+type ShmUse struct {
+	Head           // proc: which
+	Device  int64  `col:"device"`  // as in ShmRoom
+	Made    uint64 `col:"made"`    // files
+	Removed uint64 `col:"removed"` // names, whatever the device: of absolute paths
+	Sized   uint64 `col:"sized"`   // calls of ftruncate, fallocate and write that made a file longer
+	Bytes   int64  `col:"bytes"`   // by which they made them longer, all added up
+	Failed  uint64 `col:"failed"`  // calls that failed for want of room, ENOSPC
+	Final   bool   `col:"final"`   // the process has ended
+}
+
+// ShmFull is a call that found no room in /dev/shm (kernel tier): the first 64 of each process.
+type ShmFull struct {
+	Head            // proc: whose
+	Device   int64  `col:"device"`   // as in ShmRoom
+	Call     string `col:"call"`     // open, ftruncate, fallocate, write
+	Name     string `col:"name"`     // of the file, at most 39 bytes
+	Bytes    int64  `col:"bytes"`    // that were asked for; open: 0
+	Capacity int64  `col:"capacity"` // of the file system, bytes; 0 not known, or no limit
+	Used     int64  `col:"used"`     // of it, as in Signal.ShmUsed
 }
 
 // Host is the machine of a part.

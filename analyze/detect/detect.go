@@ -40,6 +40,9 @@ type Rule struct {
 type Explained struct {
 	Rule string
 	Why  string // said where the other rule would have spoken
+	// If reports whether a finding explains the other rule's; nil: each that is more
+	// than a note does.
+	If func(*finding.Finding) bool
 }
 
 // Excuse is one kind of program in which the fact is right and no bug.

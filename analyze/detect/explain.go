@@ -15,7 +15,7 @@ func explain(rules []Rule, findings []finding.Finding, checks []finding.Check) (
 		for _, x := range rule.Explains {
 			of := map[int]int{} // by loader: the place of the finding that explains
 			for i, f := range findings {
-				if f.Rule == rule.ID && f.Certainty > finding.Note {
+				if f.Rule == rule.ID && f.Certainty > finding.Note && (x.If == nil || x.If(&findings[i])) {
 					of[f.Loader.ID] = i
 				}
 			}

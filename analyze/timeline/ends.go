@@ -95,6 +95,12 @@ func (p *Process) Fault() *traces.Signal {
 // fromKernel is SI_KERNEL: no fault with an address that means anything.
 const fromKernel = 128
 
+// BehindEnd reports whether a fault was behind the end of a mapped file: it became shorter than its mapping. That is no want of room.
+func BehindEnd(f *traces.Signal) bool {
+	const page = 4096
+	return f.FileOffset > 0 && f.FileOffset >= (f.FileSize+page-1)/page*page
+}
+
 // AskedFromAbove is the last signal that the parent of a process, or theirs,
 // sent to it. It may have ended with a code of its own after it.
 func (p *Process) AskedFromAbove() *traces.Signal {

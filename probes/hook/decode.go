@@ -102,6 +102,8 @@ func blank(kind uint16, h traces.Head) any {
 		return &traces.Transform{Head: h, Worker: -1}
 	case typePin:
 		return &traces.Pin{Head: h}
+	case typeBatchBytes:
+		return &traces.BatchBytes{Head: h, Worker: -1}
 	case typeSearch:
 		return &traces.RngSearch{Head: h, Worker: -1}
 	}

@@ -34,6 +34,7 @@ const (
 	typeSplit
 	typeTransform
 	typePin
+	typeBatchBytes
 )
 
 // The fixed part of a record.

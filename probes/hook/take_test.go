@@ -186,6 +186,10 @@ func TestTake(t *testing.T) {
 		{"digests that claim more than they have", typeDigest,
 			slices.Concat(fixed("digest", values{"pass": 2, "worker": 1, "batch": 7, "fetch": 3, "n": 65535, "indexed": 1}), pack(int64(32))), nil},
 		{"digest cut short", typeDigest, pack(uint32(0), uint32(2)), nil},
+		{"batch_bytes", typeBatchBytes, []byte(`{"pass": 1, "worker": 2, "batch": 5, "fetch": 0, "bytes": 12288, "tensors": 2, ` +
+			`"dtypes": "float32=8192,int64=4096", "shared": 0, "whole": true, "sharing": "file_descriptor"}`),
+			[]any{&traces.BatchBytes{Head: h, Pass: 1, Worker: 2, Batch: 5, Bytes: 12288, Tensors: 2, Dtypes: "float32=8192,int64=4096",
+				Whole: true, Sharing: "file_descriptor"}}},
 		{"leftover", typeLeftover,
 			[]byte(`{"loader": 0, "pass": 1, "worker": 2, "samples": 3}`), []any{&traces.Leftover{Head: h, Pass: 1, Worker: 2, Samples: 3}}},
 		{"opened", typeOpened, []byte(`{"path": "/data/a.tar"}`), []any{&traces.Opened{Head: h, Path: "/data/a.tar", Source: "fd"}}},
@@ -208,7 +212,7 @@ func TestTake(t *testing.T) {
 				t.Errorf("rows (-want +got):\n%s", diff)
 			}
 			var bad uint64
-			if tc.want == nil && tc.kind <= typePin {
+			if tc.want == nil && tc.kind <= typeBatchBytes {
 				bad = 1
 			}
 			if s.bad != bad {

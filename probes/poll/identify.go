@@ -29,6 +29,7 @@ func (w *watcher) identify(p *process, st procfs.Stat, now time.Time) {
 	}
 	if exe != p.exe && exe != "" {
 		p.exe = exe
+		w.shm.lives(p.pid)
 		p.python = probe.IsPython(exe)
 		p.judged, p.judgements, p.nextJudge = false, 0, now
 		if w.inherits(p, st) {

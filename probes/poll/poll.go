@@ -49,12 +49,14 @@ func start(r *probe.Recording) (probe.Watch, error) {
 	w.limits, w.cpu = newLimits(r.Target), newProcessors(r.Target)
 	w.look(w.began, true)
 	w.lookCPU(w.began, true)
+	w.tellShmFiles("begin")
+	w.lookShm(true)
 	return probe.Watch{Look: w.turn, End: func(probe.Turn) error { w.finish(); return nil }}, nil
 }
 
 func newWatcher(r *probe.Recording) *watcher {
 	return &watcher{Recording: r, procs: map[int32]*process{}, strangers: map[int32]uint64{}, began: time.Now(),
-		self: procfs.Link(int32(os.Getpid()), "exe"), limits: noLimits()}
+		self: procfs.Link(int32(os.Getpid()), "exe"), limits: noLimits(), shm: noShm()}
 }
 
 // turn looks at what is due.
@@ -87,6 +89,7 @@ func (w *watcher) turn(t probe.Turn) (next time.Time, err error) {
 	w.sample(now)
 	w.look(now, false)
 	w.lookCPU(now, false)
+	w.lookShm(false)
 	w.spool.look(w.Recording, now)
 	return w.due(), nil
 }
@@ -191,4 +194,6 @@ func (w *watcher) finish() {
 	}
 	w.look(now, true)
 	w.lookCPU(now, true)
+	w.lookShm(true)
+	w.tellShmFiles("end")
 }

@@ -30,6 +30,7 @@ type watcher struct {
 
 	limits   limits
 	cpu      processors
+	shm      shm
 	spool    spool
 	measured time.Duration // CPU time that reading smaps_rollup has cost
 	endedCPU time.Duration // of processes of the run that have ended
@@ -63,6 +64,7 @@ func (w *watcher) adopt(pid int32) *process {
 	w.Procs.Of(pid, st.StartTicks)
 	p := &process{pid: pid, start: st.StartTicks, seen: time.Now()}
 	w.procs[pid] = p
+	w.shm.lives(pid)
 	delete(w.strangers, pid)
 	return p
 }

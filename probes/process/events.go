@@ -160,5 +160,9 @@ func (w *watcher) signalled(e processEvent, s *processSignalEvent) {
 		row.SenderCmdline = procfs.Join(w.Secrets.Args(procfs.Cmdline(row.SenderPid)), maxSender)
 	}
 	row.Mapping, row.MappingPath = mappingOf(&s.Mapping)
+	if m := &s.Mapping; m.Found == foundFile && m.Magic != 0 {
+		row.FileSize, row.FileOffset = int64(m.Size), int64(m.Offset)
+		row.ShmCapacity, row.ShmUsed = int64(m.Capacity)<<pageShift, int64(m.Used)<<pageShift
+	}
 	w.Rows.Append(row)
 }

@@ -9,6 +9,8 @@ import (
 )
 
 const (
+	foundFile  = 1          // see struct mapping in events.h
+	pageShift  = 12         // PAGE_SHIFT of bpf/core.h
 	foundNone  = 2          // see struct mapping in events.h
 	vmGrows    = 0x100      // VM_GROWSDOWN of include/linux/mm.h
 	tmpfsMagic = 0x01021994 // include/uapi/linux/magic.h
@@ -52,7 +54,7 @@ func filePath(m *processMapping) string {
 	points := mountPoints()
 	for _, there := range []string{inside, filepath.Dir(inside)} {
 		for _, point := range points {
-			if there == "." && m.Magic == tmpfsMagic && point != "/dev/shm" {
+			if there == "." && m.Magic == tmpfsMagic && (point != "/dev/shm" || m.AtShm == 0) {
 				continue // the root of a file system tells none of them
 			}
 			if _, err := os.Stat(filepath.Join(point, there)); err == nil {

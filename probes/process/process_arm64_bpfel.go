@@ -64,14 +64,19 @@ const (
 )
 
 type processMapping struct {
-	_     structs.HostLayout
-	Found uint32
-	Heap  uint32
-	Start uint64
-	End   uint64
-	Flags uint64
-	Magic uint64
-	Names [6][40]uint8
+	_        structs.HostLayout
+	Found    uint32
+	Heap     uint32
+	Start    uint64
+	End      uint64
+	Flags    uint64
+	Magic    uint64
+	Size     uint64
+	Offset   uint64
+	Capacity uint64
+	Used     uint64
+	AtShm    uint64
+	Names    [6][40]uint8
 }
 
 type processOomEvent struct {

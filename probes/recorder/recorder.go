@@ -210,7 +210,11 @@ func (r *recording) begin() error {
 		return fail(err)
 	}
 	r.loop = loop
-	shared := &probe.Recording{Rows: r.out, Procs: r.procs, Target: int32(r.target.pid), Bells: loop.Bells,
+	var rows probe.Rows = r.out
+	if !r.Quiet && firstRank(os.Getenv) {
+		rows = newForecast(r.out, r.say)
+	}
+	shared := &probe.Recording{Rows: rows, Procs: r.procs, Target: int32(r.target.pid), Bells: loop.Bells,
 		Hook: r.session.hook, Spool: r.session.spool, RingBytes: hook.RingBytes, KernelTypes: btf.NewCache(), Secrets: r.Secrets}
 	st, err := procfs.ReadStat(shared.Target)
 	if err == nil {

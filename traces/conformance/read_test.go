@@ -21,9 +21,10 @@ import (
 var rows = []any{
 	traces.Process{}, traces.Exit{}, traces.Act{}, traces.Loader{}, traces.Pass{}, traces.Worker{},
 	traces.BatchPut{}, traces.BatchFetch{}, traces.FetchSplit{}, traces.Transform{}, traces.Pin{}, traces.BatchNext{},
-	traces.Dataset{}, traces.Attribute{}, traces.Digest{}, traces.Leftover{}, traces.Opened{}, traces.SetEpoch{},
+	traces.Dataset{}, traces.Attribute{}, traces.Digest{}, traces.Leftover{}, traces.Opened{}, traces.BatchBytes{}, traces.SetEpoch{},
 	traces.RngSlot{}, traces.RngState{}, traces.RngSearch{}, traces.Optimizer{}, traces.Exception{}, traces.Dist{},
 	traces.Memory{}, traces.Cpu{}, traces.Limit{}, traces.Signal{}, traces.Oom{}, traces.Cow{}, traces.Extent{}, traces.Private{},
+	traces.ShmRoom{}, traces.ShmFile{}, traces.ShmUse{}, traces.ShmFull{},
 	traces.Host{}, traces.Clock{}, traces.Meta{}, traces.Lost{}, traces.Overhead{},
 }
 

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/dptrace/dptrace/analyze/timeline"
+	"github.com/dptrace/dptrace/analyze/words"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -26,6 +27,10 @@ func (o *outcome) fault(d *death) cause {
 	c := cause{kind: fault, short: fmt.Sprintf("%s at address %s, %s", timeline.SignalName(f.Signal), at, what)}
 	shm := f.Mapping == "shm" || strings.HasPrefix(f.MappingPath, "/dev/shm/")
 	switch {
+	case f.Signal == timeline.SIGBUS && shm && timeline.BehindEnd(f):
+		c.kind, c.where, c.short = sigbusFile, f.MappingPath, "SIGBUS in "+what+", behind the end of the file"
+		c.say("Its access to %s at %s lies %s behind the begin of that file, which had %s: it became shorter than its mapping. "+
+			"That is no want of room (SIGBUS, code %d).", what, at, words.Bytes(f.FileOffset), words.Bytes(f.FileSize), f.SiCode)
 	case f.Signal == timeline.SIGBUS && shm:
 		c.kind, c.short = sigbusShm, "SIGBUS in "+what+", shared memory was full"
 		c.say("Its access to %s at %s found no page left in the file system of that mapping (SIGBUS, code %d).", what, at, f.SiCode)

@@ -8,7 +8,7 @@ from ..patch import wrapping
 from ..patch.load import native
 from ..record import guard, ring
 from ..record.ring import cpu, mono
-from ..read import attributes, digests, heap, objects, open_files, pagemap, slots, splits
+from ..read import attributes, digests, heap, objects, open_files, pagemap, shared, slots, splits
 from ..read.quiet import Quiet
 from . import failures
 
@@ -176,6 +176,8 @@ def leave(fetches, result, args, kwargs):
     fetches.asked = None
     if number == 0:
         first(fetches, args[0])
+        if fetches.serving is not None:
+            weigh(fetches, result)
     begin, end = fetches.t_collate or t1, fetches.t_collated or t1
     collate_ns = max(end - begin - fetches.digest_ns, 0)
     if fetches.digests is not None:
@@ -225,6 +227,16 @@ def first(fetches, fetcher):
         ring.put_json(ring.WORKER, {"phase": "first", "worker": worker.number, "pid": ring.ring.pid, "pass": fetches.number,
                                     "cpu_ns": time.process_time_ns() - worker.cpu0,
                                     "written": wrote - worker.wrote0 if min(wrote, worker.wrote0) >= 0 else -1})
+
+
+def weigh(fetches, batch):
+    """What the first batch of a worker's pass takes of shared memory. That it cannot be told is no reason to leave out the rest."""
+    try:
+        with Quiet():
+            shared.tell(fetches, batch, 0)
+    except Exception as e:
+        if guard.theirs(e):
+            raise
 
 
 def written():
