@@ -61,6 +61,12 @@ func (f *forecast) Append(row any) {
 		f.with(func() { f.worker(r) })
 	case *traces.BatchBytes:
 		f.with(func() { f.waiting = append(f.waiting, *r) })
+	case *traces.Pass:
+		if r.Phase == "end" { // what its workers were ahead is gone
+			f.with(func() { delete(f.batches, object{r.Proc, r.Loader}) })
+		}
+	case traces.Exit:
+		f.with(func() { f.exited(r.Proc) })
 	case traces.ShmRoom:
 		f.with(func() {
 			all := append(f.rooms[r.Device], r)
@@ -86,6 +92,17 @@ func (f *forecast) worker(r *traces.Worker) {
 		delete(f.parents, r.Pid)
 	case "end":
 		delete(f.pids, r.Proc)
+	}
+}
+
+// exited forgets a process: what it has told does not count with that of later ones.
+func (f *forecast) exited(proc uint32) {
+	delete(f.pids, proc)
+	for o := range f.loaders {
+		if o.proc == proc {
+			delete(f.loaders, o)
+			delete(f.batches, o)
+		}
 	}
 }
 

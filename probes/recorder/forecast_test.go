@@ -24,6 +24,7 @@ func TestForecast(t *testing.T) {
 		before   int64 // free when the workers were started
 		ranks    int
 		backward bool // rows of the workers come before those of their parent
+		inTurn   bool // each rank ends before the next begins
 	}
 	for name, tc := range map[string]struct {
 		change func(*facts)
@@ -45,6 +46,7 @@ func TestForecast(t *testing.T) {
 		"a short pass":             {func(f *facts) { f.loader.Length, f.loader.BatchSize = 12, 4 }, ""},
 		"no tmpfs":                 {func(f *facts) { f.shm.Tmpfs = false }, ""},
 		"ranks share it":           {func(f *facts) { f.ranks, f.shm.Capacity, f.shm.Free, f.before = 2, 32*mb, 32*mb, 32*mb }, "up to 10 batches"},
+		"one after another":        {func(f *facts) { f.ranks, f.inTurn, f.shm.Capacity, f.shm.Free, f.before = 2, true, 32*mb, 32*mb, 32*mb }, ""},
 		"one rank alone fits":      {func(f *facts) { f.shm.Capacity, f.shm.Free, f.before = 32*mb, 32*mb, 32*mb }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,6 +84,9 @@ func TestForecast(t *testing.T) {
 				}
 				for _, r := range rows {
 					out.Append(r)
+				}
+				if f.inTurn {
+					out.Append(traces.Exit{Head: traces.Head{Proc: 1 + rank}})
 				}
 			}
 			if got := strings.Join(said, "\n"); tc.want == "" && got != "" || !strings.Contains(got, tc.want) || len(said) > 1 {

@@ -95,7 +95,7 @@ func (r *room) sums() (list []finding.Evidence) {
 		text += fmt.Sprintf(" Up to %d of them are there at once.", most.inFlight)
 	}
 	list = append(list, finding.Evidence{Text: text, Refs: refs})
-	then, least := n.rooms.At(most.loader.Process.Begin), n.rooms.Least(most.loader.Process.Begin, most.loader.Process.End)
+	then, least := n.rooms.At(begin(most.loader)), n.rooms.Least(begin(most.loader), most.loader.Process.End)
 	together := ""
 	if len(n.ranks) > 1 {
 		together = fmt.Sprintf("%s share it. ", words.Count(len(n.ranks), "rank"))

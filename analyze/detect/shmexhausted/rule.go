@@ -131,7 +131,7 @@ func (r *room) weigh() {
 		key := machine{l.Process.Part.BootID, rooms.Device}
 		n := of[key]
 		if n == nil {
-			n = &need{rooms: rooms, loader: l, free: freeBefore(rooms, l), least: rooms.Least(l.Process.Begin, l.Process.End).Free}
+			n = &need{rooms: rooms, loader: l, free: freeBefore(rooms, l), least: rooms.Least(begin(l), l.Process.End).Free}
 			of[key] = n
 		}
 		n.ranks = append(n.ranks, *rank)
@@ -185,10 +185,14 @@ func rankOf(l *timeline.Loader, seen []shared.Batch) (most *rankNeed, why string
 // freeBefore is what was free as the loader's first workers were started. It may
 // be made larger afterwards.
 func freeBefore(rooms *shared.Rooms, l *timeline.Loader) int64 {
-	begin := l.Process.Begin
-	if len(l.Passes) > 0 {
-		begin = l.Passes[0].Begin
-	}
-	then, last := rooms.At(begin), rooms.All[len(rooms.All)-1]
+	then, last := rooms.At(begin(l)), rooms.All[len(rooms.All)-1]
 	return then.Free + max(last.Capacity-then.Capacity, 0)
+}
+
+// begin of a loader's first pass.
+func begin(l *timeline.Loader) int64 {
+	if len(l.Passes) > 0 {
+		return l.Passes[0].Begin
+	}
+	return l.Process.Begin
 }
