@@ -24,6 +24,7 @@ var rows = []any{
 	traces.Dataset{}, traces.Attribute{}, traces.Digest{}, traces.Leftover{}, traces.Opened{}, traces.SetEpoch{},
 	traces.RngSlot{}, traces.RngState{}, traces.RngSearch{}, traces.Optimizer{}, traces.Exception{}, traces.Dist{},
 	traces.Memory{}, traces.Cpu{}, traces.Limit{}, traces.Signal{}, traces.Oom{}, traces.Cow{}, traces.Extent{}, traces.Private{},
+	traces.Position{}, traces.Descriptor{},
 	traces.Host{}, traces.Clock{}, traces.Meta{}, traces.Lost{}, traces.Overhead{},
 }
 
