@@ -21,11 +21,11 @@ __u64 lost_files; /* open files that found no room */
 __u64 lost_events; /* files that found no room in the ring: nobody asks for their paths */
 __u32 last_file; /* numbers of open files */
 
-/* An open file description that a process has inherited and moved. Its address is used again when all have closed it:
-   with another file in it, or one that is not shared until it is inherited by a process with another id. */
+/* An open file description that a process has inherited and moved, by its address. That is used again when all have closed
+   it; so whenever a process moves it after another one, it is looked up in its parent's descriptors, too: both have it. */
 struct description {
 	__u64 inode;
-	__u32 number; /* from 1 */
+	__u32 number; /* from 1; 0: the first has not inherited it, as it is not its parent's */
 	__u32 first, last; /* id of the process that moved it first, and last */
 	__u32 told;
 };
@@ -54,8 +54,8 @@ struct moves {
 	__s64 missed, before; /* targets of the read that began elsewhere last, and of that which was counted last */
 	__u32 sought; /* 1: no read since the last seek */
 	__u32 open; /* 1 and more: reads since one that began elsewhere, which is not counted yet */
-	__u32 inherited; /* 1: its parent had the same open file at the same descriptor */
 	__s32 fd;
+	__s32 parent_fd; /* where its parent has the same open file; -1: it is the parent itself, which has inherited nothing */
 };
 
 struct {
@@ -73,8 +73,9 @@ struct {
 const struct position_event *unused_position_event __attribute__((unused));
 
 enum { S_IFMT = 0170000, S_IFREG = 0100000 }; /* include/uapi/linux/stat.h */
-enum { FMODE_READ = 1 }; /* include/linux/fs.h */
+enum { FMODE_READ = 1, FMODE_ATOMIC_POS = 0x8000 }; /* include/linux/fs.h; the second: of regular files and folders */
 enum { SEEK_SET = 0 };
+enum { MOST_TRIED = 128 }; /* descriptors of a parent */
 enum { PATIENCE = 64 }; /* reads after which one that began elsewhere is not done again */
 
 struct call {
@@ -104,12 +105,14 @@ static __always_inline void asked(struct pt_regs *regs, struct call *c)
 }
 #endif
 
+/* task: of the calling process, or its parent; plain loads, as the helper that reads the kernel's memory takes most of the
+   time that the program does */
 static __always_inline struct file *file_of(struct task_struct *task, __u32 fd)
 {
-	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+	struct fdtable *table = task->files->fdt;
 	struct file *file = 0;
-	if (fd < BPF_CORE_READ(table, max_fds))
-		bpf_probe_read_kernel(&file, sizeof(file), BPF_CORE_READ(table, fd) + fd);
+	if (fd < table->max_fds)
+		bpf_probe_read_kernel(&file, sizeof(file), table->fd + fd);
 	return file;
 }
 
@@ -122,30 +125,65 @@ static __always_inline bool shared(struct file *file)
 	return BPF_CORE_READ(file, f_ref.refcnt.counter) > 0; /* since 6.13; it begins with 0 */
 }
 
-static __always_inline struct description *described(struct file *file, struct inode *inode, struct proc *p)
+/* The first descriptors of a parent: in one piece, as the verifier takes long for a loop that reads them one by one. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64[MOST_TRIED]);
+} parents SEC(".maps");
+
+/* At which descriptor the parent of the calling process has a file open that this one has as fd; -1: it has not. */
+static __noinline int at_parent(__u64 file, __u32 fd)
+{
+	struct task_struct *parent = bpf_get_current_task_btf()->real_parent;
+	if ((__u64)file_of(parent, fd) == file)
+		return fd;
+	__u32 zero = 0;
+	__u64 *all = bpf_map_lookup_elem(&parents, &zero);
+	if (!all)
+		return -1;
+	struct fdtable *table = parent->files->fdt;
+	__u32 n = table->max_fds < MOST_TRIED ? 64 : MOST_TRIED; /* 64 at least, include/linux/fdtable.h */
+	if (bpf_probe_read_kernel(all, n * sizeof(*all), table->fd))
+		return -1;
+	for (__u32 i = 0; i < n; i++) /* another descriptor of the same open file: dup(2) */
+		if (all[i] == file)
+			return i;
+	return -1;
+}
+
+static __always_inline struct description *described(struct file *file, struct inode *inode, struct proc *p, __u32 fd)
 {
 	__u64 key = (__u64)file, number = BPF_CORE_READ(inode, i_ino);
 	struct description *d = bpf_map_lookup_elem(&descriptions, &key);
-	if (d && d->inode == number)
+	if (d && d->inode == number && d->number)
 		return d;
 	if (!(p->flags & INHERITS)) /* of the parent only what its children move, too */
 		return 0;
-	struct description fresh = { .inode = number, .number = __sync_fetch_and_add(&last_file, 1) + 1, .first = p->id, .last = p->id };
+	if (d && d->inode == number && d->first == p->id)
+		return 0;
+	struct description fresh = { .inode = number, .first = p->id, .last = p->id };
+	if (at_parent((__u64)file, fd) >= 0)
+		fresh.number = __sync_fetch_and_add(&last_file, 1) + 1;
 	if (bpf_map_update_elem(&descriptions, &key, &fresh, BPF_ANY)) {
 		__sync_fetch_and_add(&lost_files, 1);
 		return 0;
 	}
-	return bpf_map_lookup_elem(&descriptions, &key);
+	return fresh.number ? bpf_map_lookup_elem(&descriptions, &key) : 0;
 }
 
-static __always_inline struct moves *moves_of(struct mover *key, struct file *file, __s32 fd)
+static __always_inline struct moves *moves_of(struct mover *key, struct proc *p, struct file *file, __u32 fd)
 {
 	struct moves *m = bpf_map_lookup_elem(&movers, key);
 	if (m)
 		return m;
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-	struct moves none = { .fd = fd, .before = -1 };
-	none.inherited = file_of(BPF_CORE_READ(task, real_parent), fd) == file;
+	struct moves none = { .fd = fd, .before = -1, .parent_fd = -1 };
+	if (p->flags & INHERITS) {
+		none.parent_fd = at_parent((__u64)file, fd);
+		if (none.parent_fd < 0)
+			return 0;
+	}
 	bpf_map_update_elem(&movers, key, &none, BPF_NOEXIST);
 	return bpf_map_lookup_elem(&movers, key);
 }
@@ -221,21 +259,24 @@ int BPF_PROG(positions_moved, struct pt_regs *regs, long id)
 		return 0;
 	struct call c = { .seek = id == LSEEK };
 	asked(regs, &c);
-	struct file *file = file_of((struct task_struct *)bpf_get_current_task(), c.fd);
+	runs++; /* about: two processors may write the same number */
+	struct file *file = file_of(bpf_get_current_task_btf(), c.fd);
+	__u32 mode = BPF_CORE_READ(file, f_mode);
+	if ((mode & (FMODE_READ | FMODE_ATOMIC_POS)) != (FMODE_READ | FMODE_ATOMIC_POS) || !shared(file))
+		return 0;
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
-	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFREG || !(BPF_CORE_READ(file, f_mode) & FMODE_READ))
+	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFREG)
 		return 0;
-	__sync_fetch_and_add(&runs, 1);
-	if (!shared(file))
-		return 0;
-	struct description *d = described(file, inode, p);
+	struct description *d = described(file, inode, p, c.fd);
 	if (!d)
 		return 0;
 	struct mover key = { .file = d->number, .id = p->id };
-	struct moves *m = moves_of(&key, file, c.fd);
+	struct moves *m = moves_of(&key, p, file, c.fd);
 	if (!m)
 		return 0;
 	bool others = d->last != p->id;
+	if (others && m->parent_fd >= 0 && file_of(bpf_get_current_task_btf()->real_parent, m->parent_fd) != file)
+		return 0;
 	if (c.seek)
 		seek(m, &c);
 	else

@@ -618,7 +618,7 @@ type Position struct {
 	File   uint32 `col:"file"`   // the open file, from 1 in its part and source
 	Path   string `col:"path"`   // absolute; without a slash only the name is known
 	Fd     int32  `col:"fd"`     // its descriptor in the process
-	Origin string `col:"origin"` // inherited (the parent had the same open file at this descriptor), "" not known
+	Origin string `col:"origin"` // inherited (the parent has the same open file), "" it is the parent
 	Seeks  uint64 `col:"seeks"`  // lseek; 0 of fdinfo, here and below
 	Reads  uint64 `col:"reads"`  // read, readv
 	Turns  uint64 `col:"turns"`  // seeks and reads before which another process had moved the position

@@ -124,7 +124,7 @@ func (w *watcher) tell(last bool) {
 
 func (w *watcher) row(mover positionsMover, m positionsMoves, f *file, node probe.Node, final bool) traces.Position {
 	origin := ""
-	if m.Inherited != 0 {
+	if m.ParentFd >= 0 {
 		origin = "inherited"
 	}
 	return traces.Position{

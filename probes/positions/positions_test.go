@@ -163,7 +163,7 @@ def second():
         seek(50 + i)
         hand()
 fork(first, second)`, []string{
-			"data : 4 seeks, 4 reads, 4 turns, 3 taken, 3 places, 0 again, 0 loose",
+			"data inherited: 4 seeks, 4 reads, 4 turns, 3 taken, 3 places, 0 again, 0 loose",
 			"data inherited: 4 seeks, 0 reads, 4 turns, 0 taken, 0 places, 0 again, 0 loose"}},
 		{"the parent moves it", `
 def first():

@@ -29,21 +29,21 @@ type positionsMover struct {
 }
 
 type positionsMoves struct {
-	_         structs.HostLayout
-	Seeks     uint64
-	Reads     uint64
-	Turns     uint64
-	Taken     uint64
-	Places    uint64
-	Again     uint64
-	Loose     uint64
-	Target    int64
-	Missed    int64
-	Before    int64
-	Sought    uint32
-	Open      uint32
-	Inherited uint32
-	Fd        int32
+	_        structs.HostLayout
+	Seeks    uint64
+	Reads    uint64
+	Turns    uint64
+	Taken    uint64
+	Places   uint64
+	Again    uint64
+	Loose    uint64
+	Target   int64
+	Missed   int64
+	Before   int64
+	Sought   uint32
+	Open     uint32
+	Fd       int32
+	ParentFd int32
 }
 
 type positionsPositionEvent struct {
@@ -76,6 +76,7 @@ type positionsProc struct {
 const (
 	positionsMapDescriptions        = "descriptions"
 	positionsMapMovers              = "movers"
+	positionsMapParents             = "parents"
 	positionsMapPositions           = "positions"
 	positionsMapProcs               = "procs"
 	positionsProgPositionsMoved     = "positions_moved"
@@ -137,6 +138,7 @@ type positionsProgramSpecs struct {
 type positionsMapSpecs struct {
 	Descriptions *ebpf.MapSpec `ebpf:"descriptions"`
 	Movers       *ebpf.MapSpec `ebpf:"movers"`
+	Parents      *ebpf.MapSpec `ebpf:"parents"`
 	Positions    *ebpf.MapSpec `ebpf:"positions"`
 	Procs        *ebpf.MapSpec `ebpf:"procs"`
 }
@@ -174,6 +176,7 @@ func (o *positionsObjects) Close() error {
 type positionsMaps struct {
 	Descriptions *ebpf.Map `ebpf:"descriptions"`
 	Movers       *ebpf.Map `ebpf:"movers"`
+	Parents      *ebpf.Map `ebpf:"parents"`
 	Positions    *ebpf.Map `ebpf:"positions"`
 	Procs        *ebpf.Map `ebpf:"procs"`
 }
@@ -182,6 +185,7 @@ func (m *positionsMaps) Close() error {
 	return _PositionsClose(
 		m.Descriptions,
 		m.Movers,
+		m.Parents,
 		m.Positions,
 		m.Procs,
 	)
