@@ -27,6 +27,7 @@ import (
 	"github.com/dptrace/dptrace/analyze/detect/samplesdropped"
 	"github.com/dptrace/dptrace/analyze/detect/shardduplicateranks"
 	"github.com/dptrace/dptrace/analyze/detect/shardduplicateworkers"
+	"github.com/dptrace/dptrace/analyze/detect/sharedfileposition"
 	"github.com/dptrace/dptrace/analyze/detect/splitleak"
 	"github.com/dptrace/dptrace/analyze/detect/staleworkerstate"
 	"github.com/dptrace/dptrace/analyze/detect/swallowedcrash"
@@ -64,6 +65,7 @@ var Rules = []detect.Rule{
 	loaderbottleneck.Rule,
 	epochstartcost.Rule,
 	cpuoversubscribed.Rule,
+	sharedfileposition.Rule,
 	workerkilled.Rule,
 	swallowedcrash.Rule,
 }

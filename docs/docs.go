@@ -40,7 +40,7 @@ type Example struct {
 // with "```python failing" or "```python fixed". "```python failing note" is for
 // one where what is found depends on the machine, and is a note at least;
 // "timing" for one that is about time: on a machine that is short of processors it may
-// not be told.
+// not be told; "kernel" for one that is told by the kernel tier only.
 func Examples(page string) []Example {
 	var examples []Example
 	for {

@@ -626,6 +626,7 @@ type Position struct {
 	// between the two; those that it did again at once are not among them
 	Taken  uint64 `col:"taken"`
 	Places uint64 `col:"places"` // of Taken those that had sought another place than the one before of the same process
+	Sought int64  `col:"sought"` // offset that the last of Taken had sought; -1: there is none
 	Again  uint64 `col:"again"`  // reads that began elsewhere, after which the process sought the same place once more
 	Loose  uint64 `col:"loose"`  // reads without a seek of their own, from where another process had left the position
 	Looks  uint64 `col:"looks"`  // of fdinfo: how often the position was looked at; 0 of kernel, here and below

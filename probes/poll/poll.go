@@ -85,6 +85,7 @@ func (w *watcher) turn(t probe.Turn) (next time.Time, err error) {
 	}
 	w.measure(now)
 	w.sample(now)
+	w.inheritance(now)
 	w.look(now, false)
 	w.lookCPU(now, false)
 	w.spool.look(w.Recording, now)
@@ -171,6 +172,7 @@ func (w *watcher) tend(p *process, now time.Time) {
 	if err != nil || st.StartTicks != p.start || st.Gone() {
 		p.gone = now
 		w.judgeEnded(p)
+		w.parted(p)
 		w.endedCPU += p.last.CPU
 		w.ended(now)
 		w.Procs.Exit(w.Rows, p.pid, p.start, traces.Exit{Head: traces.Head{TsNS: probe.Now()}, ExitCode: -1, Source: "gone"})
@@ -188,6 +190,7 @@ func (w *watcher) finish() {
 		if w.tend(p, now); p.gone.IsZero() && time.Since(now) < patience {
 			w.roll(p, now)
 		}
+		w.parted(p)
 	}
 	w.look(now, true)
 	w.lookCPU(now, true)
