@@ -13,6 +13,7 @@ import (
 	"github.com/dptrace/dptrace/analyze/detect/cpuoversubscribed"
 	"github.com/dptrace/dptrace/analyze/detect/datasetcopiedperworker"
 	"github.com/dptrace/dptrace/analyze/detect/epochstartcost"
+	"github.com/dptrace/dptrace/analyze/detect/fdexhausted"
 	"github.com/dptrace/dptrace/analyze/detect/idleworkers"
 	"github.com/dptrace/dptrace/analyze/detect/lastbatchsize1"
 	"github.com/dptrace/dptrace/analyze/detect/loaderbottleneck"
@@ -66,6 +67,7 @@ var Rules = []detect.Rule{
 	epochstartcost.Rule,
 	cpuoversubscribed.Rule,
 	sharedfileposition.Rule,
+	fdexhausted.Rule,
 	workerkilled.Rule,
 	swallowedcrash.Rule,
 }

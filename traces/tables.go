@@ -465,6 +465,10 @@ type Exception struct {
 	File    string `col:"file"`    // innermost frame
 	Line    int32  `col:"line"`    // in File
 	Func    string `col:"func"`    // innermost function
+	// of one that says that no descriptor is left (too many open files): those that the process had open then; else 0
+	Open   int64 `col:"open"`
+	Limit  int64 `col:"limit"`  // how many it might have (RLIMIT_NOFILE, the soft limit)
+	Shared int64 `col:"shared"` // of Open, torch's shared memory
 }
 
 // Dist is what torch.distributed was seen to do in a process.

@@ -86,6 +86,7 @@ func (w *watcher) turn(t probe.Turn) (next time.Time, err error) {
 	w.measure(now)
 	w.sample(now)
 	w.inheritance(now)
+	w.count(now)
 	w.look(now, false)
 	w.lookCPU(now, false)
 	w.spool.look(w.Recording, now)
@@ -98,6 +99,9 @@ func (w *watcher) due() time.Time {
 	for _, p := range w.procs {
 		if w.unsure(p) && p.nextJudge.Before(due) {
 			due = p.nextJudge
+		}
+		if p.fds.fast && p.gone.IsZero() && p.fds.next.Before(due) {
+			due = p.fds.next
 		}
 	}
 	return due

@@ -56,6 +56,7 @@ type process struct {
 
 	listed bool    // what it has inherited was looked at
 	shares []share // of it, what it shares with its parent
+	fds    descriptors
 
 	memory
 }

@@ -1,0 +1,229 @@
+// Package fdexhausted is the rule fd-exhausted: a process of the training has no
+// descriptor left for what its workers send, or soon has none.
+// docs/rules/fd-exhausted.md explains it.
+package fdexhausted
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/dptrace/dptrace/analyze/collect"
+	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/finding"
+	"github.com/dptrace/dptrace/analyze/timeline"
+	"github.com/dptrace/dptrace/analyze/words"
+	"github.com/dptrace/dptrace/traces"
+)
+
+// Rule is the rule.
+var Rule = detect.Rule{
+	ID:      "fd-exhausted",
+	Title:   "A process runs out of descriptors",
+	Sources: []collect.Any{counted},
+	Excuses: []detect.Excuse{{
+		Text:     "the process that was to send a tensor ended first, or a limit other than that of the process was reached.",
+		Excluded: func(_ *detect.Case, f *finding.Finding) bool { return f.Facts.(*filled).failure.atLimit() },
+	}, {
+		Text:     "the program ends, or lets go of what it keeps, before the limit is reached.",
+		Excluded: func(_ *detect.Case, f *finding.Finding) bool { return f.Facts.(*filled).failure.seen() },
+	}},
+	Judge: judge,
+}
+
+const (
+	// A count at the failure is at the limit if no more than this is left: what the
+	// failing call had opened is closed by the time it is counted.
+	slack      = 64
+	slackShare = 0.2
+
+	// A forecast is worth a word if this is so.
+	leastCounts  = 4
+	leastBatches = 50
+	leastGained  = 64
+	leastShare   = 0.25 // of the limit, open
+	horizon      = 2    // times as many batches as were seen, until the limit is reached
+
+	crowded = 0.8 // of the limit: worth a note
+)
+
+// failure is an error that says that no descriptor was left.
+type failure struct {
+	*traces.Exception
+	worker *timeline.WorkerProcess // nil: in the main process
+}
+
+// filled is what is known of the descriptors of a loader's processes.
+type filled struct {
+	*detect.Case
+	main    *timeline.Process
+	counts  *counts
+	failure *failure // nil: none
+	growth  growth   // of the process that failed, or the main process
+	last    traces.Descriptor
+}
+
+func judge(c *detect.Case) detect.Verdict {
+	counts := detect.Of(c, counted)
+	var found, notes []finding.Finding
+	var peak, limit int64
+	seen := 0
+	for _, l := range c.Loaders {
+		x := &filled{Case: c, main: l.Process, counts: counts}
+		x.failure = failureOf(l)
+		x.growth = growthOf(counts.points(x.process(), x.failure))
+		x.last = x.lastCount()
+		top := x.peak()
+		if top.Open > 0 {
+			seen++
+		}
+		if float64(top.Open)*float64(max(limit, 1)) > float64(peak)*float64(max(top.Limit, 1)) {
+			peak, limit = top.Open, top.Limit
+		}
+		switch {
+		case x.failure.seen() && x.failure.Open > 0 && !x.failure.atLimit():
+			notes = append(notes, x.elsewhere())
+		case x.failure.seen():
+			found = append(found, x.exhausted())
+		case x.fills():
+			found = append(found, x.forecast())
+		case top.Limit > 0 && float64(top.Open) > crowded*float64(top.Limit):
+			notes = append(notes, x.nearly(top))
+		}
+	}
+	switch {
+	case len(found) > 0:
+		return detect.Found(found[0].Title, append(found[:1], notes...)...) // ranks fail alike
+	case workersOf(c) == 0:
+		return detect.NotApplicable("no workers: no tensor is handed over").Noting(notes...)
+	case seen < len(c.Loaders):
+		return detect.CannotTell("the descriptors of the training process were not counted").Noting(notes...)
+	}
+	return detect.Clean(fmt.Sprintf("at most %s of %s descriptors of the training process were open", words.Number(peak),
+		words.Number(limit))).Noting(notes...)
+}
+
+func workersOf(c *detect.Case) (n int32) {
+	for _, l := range c.Loaders {
+		for i := range l.Objects {
+			n = max(n, l.Objects[i].NumWorkers)
+		}
+	}
+	return n
+}
+
+// failureOf is the first error of a loader's that says that no descriptor is left:
+// in its main process, or in a worker, which may not be able to send it.
+func failureOf(l *timeline.Loader) *failure {
+	for i := range l.Process.Raised {
+		e := &l.Process.Raised[i]
+		if e.Stage != "exit" && says(e) && e.Worker < 0 && of(l, e.Loader) {
+			return &failure{e, nil}
+		}
+	}
+	for _, w := range l.WorkerProcesses {
+		if w.Process == nil {
+			continue
+		}
+		for i := range w.Process.Raised {
+			if e := &w.Process.Raised[i]; says(e) {
+				return &failure{e, w}
+			}
+		}
+	}
+	return nil
+}
+
+func of(l *timeline.Loader, object uint32) bool {
+	for i := range l.Objects {
+		if l.Objects[i].Loader == object {
+			return true
+		}
+	}
+	return false
+}
+
+// says reports whether an error is about descriptors: EMFILE, torch's word for it,
+// or a message of a socket that came without what it should have brought. What
+// another program's code raises in such words has no count.
+func says(e *traces.Exception) bool {
+	text := strings.HasPrefix(e.Message, "24, Too many open files") || strings.Contains(e.Message, "Too many open files (24)") ||
+		strings.HasPrefix(e.Message, "Too many open files. Communication with the workers is no longer possible") ||
+		strings.HasPrefix(e.Message, "received 0 items of ancdata")
+	return text && (e.Type == "RuntimeError" || e.Type == "OSError")
+}
+
+func (f *failure) seen() bool { return f != nil }
+
+// atLimit reports whether the process that failed had no descriptor left, about.
+func (f *failure) atLimit() bool {
+	return f != nil && f.Open > 0 && f.Limit > 0 && float64(f.Limit-f.Open) <= max(slack, slackShare*float64(f.Limit)) &&
+		2*f.Open >= f.Limit
+}
+
+// process that failed, or the main process.
+func (x *filled) process() *timeline.Process {
+	if x.failure != nil && x.failure.worker != nil {
+		return x.failure.worker.Process
+	}
+	return x.main
+}
+
+// peak is the row of the main process with the most descriptors.
+func (x *filled) peak() (top traces.Descriptor) {
+	for _, r := range x.counts.of(x.main) {
+		if r.Open > top.Open {
+			top = r
+		}
+	}
+	return top
+}
+
+// lastCount is the last row before the failure, or before the end of the loops,
+// in which the process was asked what its descriptors are.
+func (x *filled) lastCount() (last traces.Descriptor) {
+	for _, r := range x.counts.of(x.process()) {
+		if r.Looked > 0 && (x.failure == nil || r.TsNS <= x.failure.TsNS || last.Looked == 0) && r.Open >= last.Open/2 {
+			last = r
+		}
+	}
+	return last
+}
+
+// fills reports whether the descriptors grow so steadily that the limit is in
+// sight.
+func (x *filled) fills() bool {
+	g, limit := x.growth, x.last.Limit
+	if g.counts < leastCounts || g.batches() < leastBatches || g.gained() < leastGained || !g.steady || g.released || limit <= 0 {
+		return false
+	}
+	return float64(g.last.open) >= leastShare*float64(limit) && x.left() <= horizon*g.batches()
+}
+
+// left is how many batches there are until the limit at the pace so far.
+func (x *filled) left() int {
+	return int(float64(x.last.Limit-x.growth.last.open) / x.growth.perBatch())
+}
+
+// underWay is how many batches workers hold ready for the loop at most, and the
+// one that it has.
+func (x *filled) underWay() int {
+	o := x.First().First()
+	return int(o.NumWorkers)*max(int(o.Prefetch), 1) + 1
+}
+
+// mayKeep reports whether it is so as far as can be told from the failure alone:
+// what is under way fills up with the first batches, and it came long after them.
+func (x *filled) mayKeep() bool {
+	const long = 10
+	return x.failure.ofMain() && x.tensors() && x.growth.counts < leastCounts && !x.growth.released &&
+		x.counts.batches(x.main, x.failure.TsNS) > long*x.underWay()
+}
+
+// kept reports whether the number grew with the batches long after as many were
+// under way as can be.
+func (x *filled) kept() bool {
+	g := x.growth
+	return x.failure.ofMain() && g.counts > 1 && g.batches() > x.underWay() && 2*g.gained() > g.last.open && !g.released
+}
+
+func (f *failure) ofMain() bool { return f == nil || f.worker == nil }
