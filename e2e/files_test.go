@@ -78,3 +78,18 @@ func TestPositionsHook(t *testing.T) {
 		})
 	}
 }
+
+var descriptorCases = []tierCase{
+	{name: "batches are kept", often: true, command: "python descriptors.py kept",
+		hook: "fd-exhausted proven The training process ran out of descriptors tensors", kernel: "same"},
+	{name: "a batch of more tensors than descriptors", command: "python descriptors.py large",
+		hook: "fd-exhausted cannot-tell", kernel: "fd-exhausted proven Worker 0 ran out of descriptors"},
+	{name: "a file is opened for each sample", command: "python descriptors.py opened",
+		hook: "fd-exhausted proven Worker 0 ran out of descriptors", kernel: "same"},
+
+	{name: "copies are kept", often: true, command: "python descriptors.py copied", hook: "fd-exhausted clean", kernel: "same"},
+	{name: "a window of batches is kept", command: "python descriptors.py window", hook: "fd-exhausted clean", kernel: "same"},
+}
+
+// TestDescriptors runs the programs that have few descriptors.
+func TestDescriptors(t *testing.T) { eachTier(t, "files", descriptorCases, nil) }

@@ -644,7 +644,7 @@ type Position struct {
 // have.
 type Descriptor struct {
 	Head          // proc: which
-	Open   int64  `col:"open"`   // descriptors
+	Open   int64  `col:"open"`   // descriptors; 0 not counted
 	Limit  int64  `col:"limit"`  // RLIMIT_NOFILE, the soft limit; 0 not known
 	Hard   int64  `col:"hard"`   // RLIMIT_NOFILE, as far as the soft limit may be raised; 0 not known
 	Looked int64  `col:"looked"` // of Open, those that were asked what they are: the highest numbers; 0: none, and the columns below are 0
@@ -654,7 +654,8 @@ type Descriptor struct {
 	File   int64  `col:"file"`   // of Looked: other regular files, and folders
 	Other  int64  `col:"other"`  // of Looked: devices, epoll, events and such
 	Sample string `col:"sample"` // path of one of File, of which there are most of the same folder or name; "" none
-	// system calls that have failed so far because the process had no descriptor left (EMFILE); -1 not known: not the kernel tier
+	// system calls that have failed so far because the process had no descriptor left (EMFILE), of rows of the kernel tier, whose
+	// other columns are 0; else -1
 	Refused int64 `col:"refused"`
 }
 

@@ -20,9 +20,12 @@ const (
 	lateDescriptors = 2 * time.Second
 	near            = 20 // looks, as many as are left until the limit at the pace of the last, at which the next comes soon
 
-	// A change by less is not worth a row: of the limit, or of the last row.
+	// A change by less is not worth a row, of the limit or of the last row, for so
+	// long, or such a share of the process' age: that it stays is worth knowing, too.
 	changedOfLimit = 0.02
 	changedOfLast  = 0.1
+	unchanged      = 250 * time.Millisecond
+	unchangedShare = 0.05
 	mostAsked      = 64 // descriptors that are asked what they are
 )
 
@@ -31,8 +34,9 @@ type descriptors struct {
 	next time.Time // to look
 	seen time.Time // when it was looked at
 	open int64
-	told int64 // of the last row; 0: there is none
-	fast bool  // it nears its limit so fast that the next look cannot wait for a round
+	told int64     // of the last row; 0: there is none
+	row  time.Time // when that was written
+	fast bool      // it nears its limit so fast that the next look cannot wait for a round
 }
 
 // count looks at the descriptors of those hooked processes that are due: often at
@@ -63,14 +67,15 @@ func (w *watcher) countOf(p *process, now time.Time) {
 	}
 	d.open, d.seen = open, now
 	change := max(open-d.told, d.told-open)
-	if d.told > 0 && (float64(change) < changedOfLimit*float64(soft) || float64(change) < changedOfLast*float64(d.told)) {
+	small := float64(change) < changedOfLimit*float64(soft) || float64(change) < changedOfLast*float64(d.told)
+	if d.told > 0 && small && now.Sub(d.row) < max(unchanged, time.Duration(unchangedShare*float64(now.Sub(p.seen)))) {
 		return
 	}
 	row := traces.Descriptor{Head: traces.Head{TsNS: probe.Now(), Proc: known.Number}, Open: open, Limit: soft, Hard: hard, Refused: -1}
-	if d.told > 0 {
+	if !small && d.told > 0 {
 		ask(p.pid, &row)
 	}
-	d.told = open
+	d.told, d.row = open, now
 	w.Rows.Append(row)
 }
 

@@ -39,6 +39,59 @@ func (x *filled) exhausted() finding.Finding {
 	return finding.Finding{Certainty: finding.Proven, Title: title, Evidence: list, Cost: cost, Fix: x.fix(), Proof: "hook", Facts: x}
 }
 
+// refusedOne is that the kernel refused a process descriptors, of which its program
+// may say nothing: a worker sends its batches from a thread of its own.
+func (x *filled) refusedOne(certainty finding.Certainty) finding.Finding {
+	r := x.refusal
+	who := "The training process"
+	if r.worker != nil {
+		who = fmt.Sprintf("Worker %d", r.worker.Number)
+	}
+	list := []finding.Evidence{{
+		Text: fmt.Sprintf("%s of its system calls failed with EMFILE: it had no descriptor left.", words.Number(r.Refused)),
+		Refs: []finding.Ref{{Part: r.part.Name, Table: "descriptor", Seq: r.Seq}},
+	}}
+	cost := "what it could not open or send is missing"
+	if e := x.broken; e != nil {
+		list = append(list, finding.Evidence{
+			Text: fmt.Sprintf("The loop ended with %s as it waited for a tensor (%s).", e.Type, timeline.Place(x.main.Cwd, e.File, e.Line)),
+			Refs: []finding.Ref{{Part: x.main.Part.Name, Table: "exception", Seq: e.Seq}},
+		})
+		cost = fmt.Sprintf("the loop ended after %s", words.Count(x.counts.batches(x.main, e.TsNS), "batch"))
+	}
+	top := x.top(r)
+	if top.Open > 0 {
+		list = append(list, finding.Evidence{Text: fmt.Sprintf("It had %s of %s descriptors open when they were counted last.",
+			words.Number(top.Open), words.Number(top.Limit))})
+	}
+	return finding.Finding{
+		Certainty: certainty,
+		Title:     fmt.Sprintf("%s ran out of descriptors: the kernel refused it %s", who, words.Count(int(r.Refused), "call")),
+		Evidence:  list,
+		Cost:      cost,
+		Fix:       x.raise(top.Open, max(top.Limit, x.peak().Limit), top.Hard),
+		NotABugIf: note(certainty),
+		Proof:     "kernel",
+		Facts:     x,
+	}
+}
+
+func note(c finding.Certainty) string {
+	if c == finding.Note {
+		return "the program expects to be refused, and goes on."
+	}
+	return ""
+}
+
+// top is the last count of the process that was refused.
+func (x *filled) top(r *refusal) (last traces.Descriptor) {
+	rows := x.counts.rows[process{r.part, r.Proc}]
+	if len(rows) > 0 {
+		last = rows[len(rows)-1]
+	}
+	return last
+}
+
 // forecast is that the limit will be reached.
 func (x *filled) forecast() finding.Finding {
 	g := x.growth
@@ -102,7 +155,7 @@ func (x *filled) rise() finding.Evidence {
 
 // message is the first sentence of an error.
 func message(f *failure) string {
-	const most = 90
+	const most = 160
 	text := f.Message
 	for i, r := range text {
 		if r == '\n' || r == '.' && i+1 < len(text) && text[i+1] == ' ' || i >= most {

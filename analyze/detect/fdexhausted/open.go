@@ -17,14 +17,15 @@ var counted = &collect.Source[*counts]{
 	Name:   "descriptors",
 	Tables: []string{"batch_next", "descriptor"},
 	New: func() collect.Collector[*counts] {
-		return &counts{map[process][]traces.Descriptor{}, map[process][]delivery{}}
+		return &counts{map[process][]traces.Descriptor{}, map[process][]delivery{}, map[process]traces.Descriptor{}}
 	},
 }
 
 // counts is the evidence of counted.
 type counts struct {
 	rows      map[process][]traces.Descriptor
-	delivered map[process][]delivery // thinned out
+	delivered map[process][]delivery        // thinned out
+	refused   map[process]traces.Descriptor // by the kernel: the last row of each
 }
 
 type process struct {
@@ -47,7 +48,11 @@ func (c *counts) Add(b traces.Batch) {
 	case []traces.Descriptor:
 		for i := range all {
 			p := process{b.Part, all[i].Proc}
-			c.rows[p] = append(c.rows[p], all[i])
+			if all[i].Open > 0 {
+				c.rows[p] = append(c.rows[p], all[i])
+			} else if all[i].Refused > 0 {
+				c.refused[p] = all[i]
+			}
 		}
 	case []traces.BatchNext:
 		for i := range all {
@@ -74,6 +79,7 @@ func (c *counts) Add(b traces.Batch) {
 func (c *counts) Merge(other collect.Collector[*counts]) {
 	maps.Copy(c.rows, other.(*counts).rows)
 	maps.Copy(c.delivered, other.(*counts).delivered)
+	maps.Copy(c.refused, other.(*counts).refused)
 }
 
 // Build is the rows as they were collected.

@@ -21,20 +21,27 @@ var Rule = detect.Rule{
 	Title:   "A process runs out of descriptors",
 	Sources: []collect.Any{counted},
 	Excuses: []detect.Excuse{{
-		Text:     "the process that was to send a tensor ended first, or a limit other than that of the process was reached.",
-		Excluded: func(_ *detect.Case, f *finding.Finding) bool { return f.Facts.(*filled).failure.atLimit() },
+		Text: "the process that was to send a tensor ended first, or a limit other than that of the process was reached.",
+		Excluded: func(_ *detect.Case, f *finding.Finding) bool {
+			x := f.Facts.(*filled)
+			return !x.failure.seen() || x.failure.atLimit() || x.refusal != nil
+		},
 	}, {
-		Text:     "the program ends, or lets go of what it keeps, before the limit is reached.",
-		Excluded: func(_ *detect.Case, f *finding.Finding) bool { return f.Facts.(*filled).failure.seen() },
+		Text: "the program ends, or lets go of what it keeps, before anything fails for it.",
+		Excluded: func(_ *detect.Case, f *finding.Finding) bool {
+			x := f.Facts.(*filled)
+			return x.failure.seen() || x.refusal != nil && x.broken != nil
+		},
 	}},
 	Judge: judge,
 }
 
 const (
-	// A count at the failure is at the limit if no more than this is left: what the
-	// failing call had opened is closed by the time it is counted.
+	// A count at a failure is at the limit if no more than this is left, and is far
+	// from it below such a share.
 	slack      = 64
 	slackShare = 0.2
+	plenty     = 0.4
 
 	// A forecast is worth a word if this is so.
 	leastCounts  = 4
@@ -44,6 +51,10 @@ const (
 	horizon      = 2    // times as many batches as were seen, until the limit is reached
 
 	crowded = 0.8 // of the limit: worth a note
+
+	// Words of EMFILE: of torch, which has tried to open a file, and of Python.
+	torchSays  = "Too many open files. Communication with the workers is no longer possible"
+	pythonSays = "24, Too many open files"
 )
 
 // failure is an error that says that no descriptor was left.
@@ -58,7 +69,9 @@ type filled struct {
 	main    *timeline.Process
 	counts  *counts
 	failure *failure // nil: none
-	growth  growth   // of the process that failed, or the main process
+	refusal *refusal // nil: none was seen, here and below
+	broken  *traces.Exception
+	growth  growth // of the process that failed, or the main process
 	last    traces.Descriptor
 }
 
@@ -67,9 +80,10 @@ func judge(c *detect.Case) detect.Verdict {
 	var found, notes []finding.Finding
 	var peak, limit int64
 	seen := 0
+	var silent *traces.Exception // a worker that has no descriptor left cannot always say so
 	for _, l := range c.Loaders {
 		x := &filled{Case: c, main: l.Process, counts: counts}
-		x.failure = failureOf(l)
+		x.failure, x.refusal, x.broken = failureOf(l), counts.refusalOf(l), brokenOff(l)
 		x.growth = growthOf(counts.points(x.process(), x.failure))
 		x.last = x.lastCount()
 		top := x.peak()
@@ -80,10 +94,18 @@ func judge(c *detect.Case) detect.Verdict {
 			peak, limit = top.Open, top.Limit
 		}
 		switch {
-		case x.failure.seen() && x.failure.Open > 0 && !x.failure.atLimit():
+		case x.failure.seen() && x.failure.farFrom():
 			notes = append(notes, x.elsewhere())
 		case x.failure.seen():
 			found = append(found, x.exhausted())
+		case x.refusal != nil && x.broken != nil:
+			found = append(found, x.refusedOne(finding.Proven))
+		case x.refusal != nil && x.refusal.worker != nil && len(l.Passes) > 0 && !l.Passes[len(l.Passes)-1].Exhausted:
+			found = append(found, x.refusedOne(finding.Likely))
+		case x.refusal != nil:
+			notes = append(notes, x.refusedOne(finding.Note))
+		case x.broken != nil && !c.Kernel(l.Process.Part):
+			silent = x.broken
 		case x.fills():
 			found = append(found, x.forecast())
 		case top.Limit > 0 && float64(top.Open) > crowded*float64(top.Limit):
@@ -95,11 +117,53 @@ func judge(c *detect.Case) detect.Verdict {
 		return detect.Found(found[0].Title, append(found[:1], notes...)...) // ranks fail alike
 	case workersOf(c) == 0:
 		return detect.NotApplicable("no workers: no tensor is handed over").Noting(notes...)
+	case silent != nil:
+		return detect.CannotTell(fmt.Sprintf("the loop ended with %s, as it does when a worker has no descriptor left to send a batch; "+
+			"whether a worker was refused one is visible in the kernel tier only", silent.Type)).Noting(notes...)
 	case seen < len(c.Loaders):
 		return detect.CannotTell("the descriptors of the training process were not counted").Noting(notes...)
 	}
 	return detect.Clean(fmt.Sprintf("at most %s of %s descriptors of the training process were open", words.Number(peak),
 		words.Number(limit))).Noting(notes...)
+}
+
+// refusal is that the kernel refused a process descriptors.
+type refusal struct {
+	traces.Descriptor
+	part   *traces.Part
+	worker *timeline.WorkerProcess // nil: the main process
+}
+
+// refusalOf is the process of a loader that was refused most, workers before their
+// main process.
+func (c *counts) refusalOf(l *timeline.Loader) (most *refusal) {
+	for _, w := range l.WorkerProcesses {
+		if w.Process == nil {
+			continue
+		}
+		if r, ok := c.refused[process{w.Process.Part, w.Process.Proc}]; ok && (most == nil || r.Refused > most.Refused) {
+			most = &refusal{r, w.Process.Part, w}
+		}
+	}
+	if r, ok := c.refused[process{l.Process.Part, l.Process.Proc}]; ok && most == nil {
+		most = &refusal{r, l.Process.Part, nil}
+	}
+	return most
+}
+
+// brokenOff is the error with which a loop ended because a worker closed its end
+// while it sent a tensor; nil: none.
+func brokenOff(l *timeline.Loader) *traces.Exception {
+	for i := range l.Process.Raised {
+		e := &l.Process.Raised[i]
+		if e.Stage == "next" && of(l, e.Loader) && strings.Contains(e.File, "/multiprocessing/") {
+			switch e.Type {
+			case "EOFError", "ConnectionResetError", "ConnectionRefusedError", "BrokenPipeError", "FileNotFoundError":
+				return e
+			}
+		}
+	}
+	return nil
 }
 
 func workersOf(c *detect.Case) (n int32) {
@@ -146,18 +210,33 @@ func of(l *timeline.Loader, object uint32) bool {
 // or a message of a socket that came without what it should have brought. What
 // another program's code raises in such words has no count.
 func says(e *traces.Exception) bool {
-	text := strings.HasPrefix(e.Message, "24, Too many open files") || strings.Contains(e.Message, "Too many open files (24)") ||
-		strings.HasPrefix(e.Message, "Too many open files. Communication with the workers is no longer possible") ||
+	text := strings.HasPrefix(e.Message, pythonSays) || strings.Contains(e.Message, "Too many open files (24)") || strings.HasPrefix(e.Message, torchSays) ||
 		strings.HasPrefix(e.Message, "received 0 items of ancdata")
 	return text && (e.Type == "RuntimeError" || e.Type == "OSError")
 }
 
 func (f *failure) seen() bool { return f != nil }
 
-// atLimit reports whether the process that failed had no descriptor left, about.
+// atLimit reports whether the process that failed had no descriptor left. EMFILE
+// says so where no other limit has that number; what the failing call had opened,
+// and the tensors of a batch that came half, are closed by the time it is counted.
 func (f *failure) atLimit() bool {
-	return f != nil && f.Open > 0 && f.Limit > 0 && float64(f.Limit-f.Open) <= max(slack, slackShare*float64(f.Limit)) &&
-		2*f.Open >= f.Limit
+	switch {
+	case f == nil:
+		return false
+	case strings.Contains(f.Message, "shared memory object </torch_"), strings.HasPrefix(f.Message, torchSays):
+		return strings.Contains(f.File, "/torch/")
+	case f.Open <= 0 || f.Limit <= 0:
+		return false
+	case strings.HasPrefix(f.Message, pythonSays):
+		return 2*f.Open >= f.Limit
+	}
+	return float64(f.Limit-f.Open) <= max(slack, slackShare*float64(f.Limit)) && 2*f.Open >= f.Limit
+}
+
+// farFrom reports whether the process that failed had descriptors enough.
+func (f *failure) farFrom() bool {
+	return !f.atLimit() && f.Open > 0 && f.Limit > 0 && float64(f.Open) < plenty*float64(f.Limit)
 }
 
 // process that failed, or the main process.
@@ -196,7 +275,9 @@ func (x *filled) fills() bool {
 	if g.counts < leastCounts || g.batches() < leastBatches || g.gained() < leastGained || !g.steady || g.released || limit <= 0 {
 		return false
 	}
-	return float64(g.last.open) >= leastShare*float64(limit) && x.left() <= horizon*g.batches()
+	all := x.counts.delivered[process{x.main.Part, x.main.Proc}]
+	late := g.last.batches >= all[len(all)-1].n*9/10 // nothing is known of what came after it
+	return late && float64(g.last.open) >= leastShare*float64(limit) && x.left() <= horizon*g.batches()
 }
 
 // left is how many batches there are until the limit at the pace so far.
