@@ -29,7 +29,7 @@ def separate(samples):
 
 files = []
 kept = collections.deque(maxlen=30) if HOW == "window" else []
-loader = DataLoader(Samples(), batch_size=4, num_workers=1, timeout=8, collate_fn=separate if HOW == "large" else None)
+loader = DataLoader(Samples(), batch_size=4, num_workers=1, timeout=3 if HOW in ("large", "opened") else 0, collate_fn=separate if HOW == "large" else None)
 try:
     for batch in loader:
         kept.append([x.clone() for x in batch] if HOW == "copied" else batch if HOW != "opened" else 0)

@@ -84,6 +84,7 @@ const (
 	torch   = "Too many open files. Communication with the workers is no longer possible. Please increase the limit using `ulimit -n` in the shell"
 	emfile  = "24, Too many open files"
 	eof     = ""
+	slow    = "DataLoader timed out after 3 seconds"
 	shm     = "unable to open shared memory object </torch_1_2_300> in read-write mode: Too many open files (24)"
 )
 
@@ -136,6 +137,18 @@ var cases = []struct {
 		s.Add(3, traces.Descriptor{Refused: 7})
 		s.fail(1, eof, 0, 0, 0)
 	}, "proven", []string{"Worker 1 ran out", "refused it 7 calls", "EOFError", "after 5 batches", "340 of 400", "ulimit -n"}},
+	{"a worker sends nothing, and no more is seen than that it is full", func(s *scene) {
+		s.open(20, few)
+		s.deliver(5)
+		s.Add(3, traces.Descriptor{Open: 1024, Limit: 1024, Refused: -1})
+		s.fail(1, slow, 0, 0, 0)
+	}, "likely", []string{"Worker 1 has 1,024 of 1,024", "did not come to its end"}},
+	{"a worker that is refused sends nothing", func(s *scene) {
+		s.open(20, few)
+		s.deliver(5)
+		s.Add(3, traces.Descriptor{Refused: 7})
+		s.fail(1, slow, 0, 0, 0)
+	}, "likely", []string{"refused it 7 calls"}},
 	{"a worker is refused, and the loop does not end", func(s *scene) {
 		s.open(20, few)
 		s.deliver(5)
@@ -164,7 +177,7 @@ var cases = []struct {
 			s.open(500, tensors)
 			s.deliver(40)
 		}
-	}, "clean", []string{"at most 500 of 1,024"}},
+	}, "clean", []string{"the training process had 500 of 1,024"}},
 	{"nobody counted after it had grown", func(s *scene) { s.keep(100, 20, 3, tensors); s.deliver(400) }, "clean", nil},
 	{"a list for each pass, let go of at its end", func(s *scene) {
 		for range 3 {
@@ -229,6 +242,11 @@ var cases = []struct {
 		s.deliver(5)
 		s.fail(1, eof, 0, 0, 0)
 	}, "cannot-tell", []string{"EOFError", "kernel tier"}},
+	{"no batch came, hook tier", func(s *scene) {
+		s.open(20, few)
+		s.deliver(5)
+		s.fail(1, slow, 0, 0, 0)
+	}, "cannot-tell", []string{"kernel tier"}},
 	{"nobody counted", func(s *scene) { s.deliver(20) }, "cannot-tell", []string{"were not counted"}},
 }
 

@@ -54,7 +54,7 @@ func (x *filled) refusedOne(certainty finding.Certainty) finding.Finding {
 	cost := "what it could not open or send is missing"
 	if e := x.broken; e != nil {
 		list = append(list, finding.Evidence{
-			Text: fmt.Sprintf("The loop ended with %s as it waited for a tensor (%s).", e.Type, timeline.Place(x.main.Cwd, e.File, e.Line)),
+			Text: fmt.Sprintf("The loop ended with %s as it waited for a batch (%s).", e.Type, timeline.Place(x.main.Cwd, e.File, e.Line)),
 			Refs: []finding.Ref{{Part: x.main.Part.Name, Table: "exception", Seq: e.Seq}},
 		})
 		cost = fmt.Sprintf("the loop ended after %s", words.Count(x.counts.batches(x.main, e.TsNS), "batch"))
@@ -69,7 +69,7 @@ func (x *filled) refusedOne(certainty finding.Certainty) finding.Finding {
 		Title:     fmt.Sprintf("%s ran out of descriptors: the kernel refused it %s", who, words.Count(int(r.Refused), "call")),
 		Evidence:  list,
 		Cost:      cost,
-		Fix:       x.raise(top.Open, max(top.Limit, x.peak().Limit), top.Hard),
+		Fix:       x.raise(top.Open, max(top.Limit, x.last.Limit), top.Hard),
 		NotABugIf: note(certainty),
 		Proof:     "kernel",
 		Facts:     x,
@@ -127,20 +127,36 @@ func (x *filled) elsewhere() finding.Finding {
 	}
 }
 
-// nearly is that few descriptors were left.
-func (x *filled) nearly(top traces.Descriptor) finding.Finding {
+// nearly is that a process had few descriptors left, or none.
+func (x *filled) nearly(u use, certainty finding.Certainty) finding.Finding {
+	list := []finding.Evidence{{
+		Text: fmt.Sprintf("%s had %s of %s descriptors open (RLIMIT_NOFILE).", words.Upper(u.who()), words.Number(u.Open), words.Number(u.Limit)),
+		Refs: []finding.Ref{{Part: u.process.Part.Name, Table: "descriptor", Seq: u.Seq}},
+	}}
+	cost := "a few more workers, or tensors in a batch, and the loop ends by \"too many open files\""
+	if certainty > finding.Note {
+		cost = "a worker without a descriptor can send neither its batch nor its error, and the loop did not come to its end"
+		if e := x.broken; e != nil {
+			list = append(list, finding.Evidence{Text: fmt.Sprintf("The loop ended with %s (%s).", e.Type, timeline.Place(x.main.Cwd, e.File, e.Line))})
+		}
+	}
 	return finding.Finding{
-		Certainty: finding.Note,
-		Title:     fmt.Sprintf("The training process has %s of %s descriptors open", words.Number(top.Open), words.Number(top.Limit)),
-		Evidence: []finding.Evidence{{
-			Text: fmt.Sprintf("At most; %s.", x.what()),
-			Refs: []finding.Ref{{Part: x.main.Part.Name, Table: "descriptor", Seq: top.Seq}},
-		}},
-		Cost:      "a few more workers, or tensors in a batch, and the loop ends by \"too many open files\"",
-		Fix:       x.raise(top.Open, top.Limit, top.Hard),
-		NotABugIf: "this is as many as there will be.",
+		Certainty: certainty,
+		Title:     fmt.Sprintf("%s has %s of %s descriptors open", words.Upper(u.who()), words.Number(u.Open), words.Number(u.Limit)),
+		Evidence:  list,
+		Cost:      cost,
+		Fix:       x.raise(u.Open, u.Limit, u.Hard),
+		NotABugIf: crowdedIf(certainty),
+		Proof:     "procfs",
 		Facts:     x,
 	}
+}
+
+func crowdedIf(c finding.Certainty) string {
+	if c == finding.Note {
+		return "this is as many as there will be."
+	}
+	return ""
 }
 
 // rise is how the number grew.

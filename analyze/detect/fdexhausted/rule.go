@@ -78,7 +78,7 @@ type filled struct {
 func judge(c *detect.Case) detect.Verdict {
 	counts := detect.Of(c, counted)
 	var found, notes []finding.Finding
-	var peak, limit int64
+	var most use
 	seen := 0
 	var silent *traces.Exception // a worker that has no descriptor left cannot always say so
 	for _, l := range c.Loaders {
@@ -86,30 +86,32 @@ func judge(c *detect.Case) detect.Verdict {
 		x.failure, x.refusal, x.broken = failureOf(l), counts.refusalOf(l), brokenOff(l)
 		x.growth = growthOf(counts.points(x.process(), x.failure))
 		x.last = x.lastCount()
-		top := x.peak()
-		if top.Open > 0 {
+		if counts.of(l.Process) != nil {
 			seen++
 		}
-		if float64(top.Open)*float64(max(limit, 1)) > float64(peak)*float64(max(top.Limit, 1)) {
-			peak, limit = top.Open, top.Limit
+		fullest := x.fullest(l)
+		if fullest.share() >= most.share() {
+			most = fullest
 		}
 		switch {
 		case x.failure.seen() && x.failure.farFrom():
 			notes = append(notes, x.elsewhere())
 		case x.failure.seen():
 			found = append(found, x.exhausted())
-		case x.refusal != nil && x.broken != nil:
+		case x.refusal != nil && x.broken != nil && !timedOut(x.broken):
 			found = append(found, x.refusedOne(finding.Proven))
-		case x.refusal != nil && x.refusal.worker != nil && len(l.Passes) > 0 && !l.Passes[len(l.Passes)-1].Exhausted:
+		case x.refusal != nil && x.refusal.worker != nil && !ended(l):
 			found = append(found, x.refusedOne(finding.Likely))
+		case x.full(fullest) && !ended(l):
+			found = append(found, x.nearly(fullest, finding.Likely))
 		case x.refusal != nil:
 			notes = append(notes, x.refusedOne(finding.Note))
 		case x.broken != nil && !c.Kernel(l.Process.Part):
 			silent = x.broken
 		case x.fills():
 			found = append(found, x.forecast())
-		case top.Limit > 0 && float64(top.Open) > crowded*float64(top.Limit):
-			notes = append(notes, x.nearly(top))
+		case fullest.share() > crowded:
+			notes = append(notes, x.nearly(fullest, finding.Note))
 		}
 	}
 	switch {
@@ -123,8 +125,8 @@ func judge(c *detect.Case) detect.Verdict {
 	case seen < len(c.Loaders):
 		return detect.CannotTell("the descriptors of the training process were not counted").Noting(notes...)
 	}
-	return detect.Clean(fmt.Sprintf("at most %s of %s descriptors of the training process were open", words.Number(peak),
-		words.Number(limit))).Noting(notes...)
+	return detect.Clean(fmt.Sprintf("%s had %s of %s descriptors open, and no other process a greater share", most.who(),
+		words.Number(most.Open), words.Number(most.Limit))).Noting(notes...)
 }
 
 // refusal is that the kernel refused a process descriptors.
@@ -151,12 +153,24 @@ func (c *counts) refusalOf(l *timeline.Loader) (most *refusal) {
 	return most
 }
 
+// timedOut reports whether an error says that no batch came: the worker that
+// should have sent it may be slow.
+func timedOut(e *traces.Exception) bool {
+	return strings.HasPrefix(e.Message, "DataLoader timed out after") && e.Type == "RuntimeError"
+}
+
 // brokenOff is the error with which a loop ended because a worker closed its end
-// while it sent a tensor; nil: none.
+// while it sent a tensor, or sent nothing; nil: none.
 func brokenOff(l *timeline.Loader) *traces.Exception {
 	for i := range l.Process.Raised {
 		e := &l.Process.Raised[i]
-		if e.Stage == "next" && of(l, e.Loader) && strings.Contains(e.File, "/multiprocessing/") {
+		if e.Stage != "next" || !of(l, e.Loader) {
+			continue
+		}
+		if timedOut(e) {
+			return e
+		}
+		if strings.Contains(e.File, "/multiprocessing/") {
 			switch e.Type {
 			case "EOFError", "ConnectionResetError", "ConnectionRefusedError", "BrokenPipeError", "FileNotFoundError":
 				return e
@@ -247,14 +261,50 @@ func (x *filled) process() *timeline.Process {
 	return x.main
 }
 
-// peak is the row of the main process with the most descriptors.
-func (x *filled) peak() (top traces.Descriptor) {
-	for _, r := range x.counts.of(x.main) {
-		if r.Open > top.Open {
-			top = r
+// use is what a process had open when that was most.
+type use struct {
+	traces.Descriptor
+	process *timeline.Process
+	worker  *timeline.WorkerProcess // nil: the main process
+}
+
+func (u use) share() float64 { return float64(u.Open) / float64(max(u.Limit, 1)) }
+
+func (u use) who() string {
+	if u.worker != nil {
+		return fmt.Sprintf("worker %d", u.worker.Number)
+	}
+	return "the training process"
+}
+
+// fullest is the process of a loader that had the greatest share of its
+// descriptors open.
+func (x *filled) fullest(l *timeline.Loader) (most use) {
+	look := func(p *timeline.Process, w *timeline.WorkerProcess) {
+		rows := x.counts.of(p)
+		for _, r := range rows {
+			u := use{r, p, w}
+			u.Limit = rows[len(rows)-1].Limit // the program may have raised it
+			if u.Limit > 0 && u.share() > most.share() {
+				most = u
+			}
 		}
 	}
-	return top
+	look(l.Process, nil)
+	for _, w := range l.WorkerProcesses {
+		if w.Process != nil {
+			look(w.Process, w)
+		}
+	}
+	return most
+}
+
+// full reports whether a worker had next to none left.
+func (x *filled) full(u use) bool { return u.worker != nil && u.Open > 0 && u.Limit-u.Open <= 2 }
+
+// ended reports whether the last pass of a loader came to its end.
+func ended(l *timeline.Loader) bool {
+	return len(l.Passes) > 0 && l.Passes[len(l.Passes)-1].Exhausted
 }
 
 // lastCount is the last row before the failure, or before the end of the loops,
