@@ -17,7 +17,8 @@ func pathOf(pid, fd int32, e *positionsPositionEvent) string {
 	if unix.Stat(fmt.Sprintf("/proc/%d/%s", pid, link), &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return ""
 	}
-	// overlayfs and btrfs show other numbers than the kernel has: where the device is not the kernel's own the descriptor is taken at its word.
+	// overlayfs and btrfs show other numbers than the kernel has: where the device is
+	// not the kernel's own the descriptor is taken at its word.
 	const minorBits = 20 // of the kernel's own dev_t, include/linux/kdev_t.h
 	if st.Dev == unix.Mkdev(e.Device>>minorBits, e.Device&(1<<minorBits-1)) && st.Ino != e.Number {
 		return ""

@@ -28,8 +28,8 @@ func (x *filled) exhausted() finding.Finding {
 		list = append(list, x.rise())
 		title += ", as it keeps what each batch brings"
 	} else if x.mayKeep() {
-		list = append(list, finding.Evidence{Text: fmt.Sprintf("That was after %s, and %s are under way at most: the program keeps tensors of the others.",
-			words.Count(batches, "batch"), words.Number(int64(x.underWay())))})
+		list = append(list, finding.Evidence{Text: fmt.Sprintf("That was after %s, and %s are under way at most: "+
+			"the program keeps tensors of the others.", words.Count(batches, "batch"), words.Number(int64(x.underWay())))})
 	}
 	cost := fmt.Sprintf("the loop ended after %s", words.Count(batches, "batch"))
 	if !f.ofMain() {
@@ -137,7 +137,8 @@ func (x *filled) nearly(u use, certainty finding.Certainty) finding.Finding {
 	if certainty > finding.Note {
 		cost = "a worker without a descriptor can send neither its batch nor its error, and the loop did not come to its end"
 		if e := x.broken; e != nil {
-			list = append(list, finding.Evidence{Text: fmt.Sprintf("The loop ended with %s (%s).", e.Type, timeline.Place(x.main.Cwd, e.File, e.Line))})
+			list = append(list, finding.Evidence{
+				Text: fmt.Sprintf("The loop ended with %s (%s).", e.Type, timeline.Place(x.main.Cwd, e.File, e.Line))})
 		}
 	}
 	return finding.Finding{

@@ -82,36 +82,25 @@ func judge(c *detect.Case) detect.Verdict {
 	seen := 0
 	var silent *traces.Exception // a worker that has no descriptor left cannot always say so
 	for _, l := range c.Loaders {
-		x := &filled{Case: c, main: l.Process, counts: counts}
-		x.failure, x.refusal, x.broken = failureOf(l), counts.refusalOf(l), brokenOff(l)
+		x := &filled{Case: c, main: l.Process, counts: counts, failure: failureOf(l), refusal: counts.refusalOf(l), broken: brokenOff(l)}
 		x.growth = growthOf(counts.points(x.process(), x.failure))
 		x.last = x.lastCount()
-		if counts.of(l.Process) != nil {
-			seen++
-		}
 		fullest := x.fullest(l)
 		if fullest.share() >= most.share() {
 			most = fullest
 		}
+		if counts.of(l.Process) != nil {
+			seen++
+		}
+		f := x.look(l, fullest)
 		switch {
-		case x.failure.seen() && x.failure.farFrom():
-			notes = append(notes, x.elsewhere())
-		case x.failure.seen():
-			found = append(found, x.exhausted())
-		case x.refusal != nil && x.broken != nil && !timedOut(x.broken):
-			found = append(found, x.refusedOne(finding.Proven))
-		case x.refusal != nil && x.refusal.worker != nil && !ended(l):
-			found = append(found, x.refusedOne(finding.Likely))
-		case x.full(fullest) && !ended(l):
-			found = append(found, x.nearly(fullest, finding.Likely))
-		case x.refusal != nil:
-			notes = append(notes, x.refusedOne(finding.Note))
-		case x.broken != nil && !c.Kernel(l.Process.Part):
+		case f != nil && f.Certainty > finding.Note:
+			found = append(found, *f)
+		case f != nil:
+			notes = append(notes, *f)
+		}
+		if f == nil && x.broken != nil && !c.Kernel(l.Process.Part) {
 			silent = x.broken
-		case x.fills():
-			found = append(found, x.forecast())
-		case fullest.share() > crowded:
-			notes = append(notes, x.nearly(fullest, finding.Note))
 		}
 	}
 	switch {
@@ -127,6 +116,32 @@ func judge(c *detect.Case) detect.Verdict {
 	}
 	return detect.Clean(fmt.Sprintf("%s had %s of %s descriptors open, and no other process a greater share", most.who(),
 		words.Number(most.Open), words.Number(most.Limit))).Noting(notes...)
+}
+
+// look is what is wrong with the processes of one rank; nil: nothing is.
+func (x *filled) look(l *timeline.Loader, fullest use) *finding.Finding {
+	var f finding.Finding
+	switch {
+	case x.failure.seen() && x.failure.farFrom():
+		f = x.elsewhere()
+	case x.failure.seen():
+		f = x.exhausted()
+	case x.refusal != nil && x.broken != nil && !timedOut(x.broken):
+		f = x.refusedOne(finding.Proven)
+	case x.refusal != nil && x.refusal.worker != nil && !ended(l):
+		f = x.refusedOne(finding.Likely)
+	case full(fullest) && !ended(l):
+		f = x.nearly(fullest, finding.Likely)
+	case x.refusal != nil:
+		f = x.refusedOne(finding.Note)
+	case x.fills():
+		f = x.forecast()
+	case fullest.share() > crowded:
+		f = x.nearly(fullest, finding.Note)
+	default:
+		return nil
+	}
+	return &f
 }
 
 // refusal is that the kernel refused a process descriptors.
@@ -224,8 +239,8 @@ func of(l *timeline.Loader, object uint32) bool {
 // or a message of a socket that came without what it should have brought. What
 // another program's code raises in such words has no count.
 func says(e *traces.Exception) bool {
-	text := strings.HasPrefix(e.Message, pythonSays) || strings.Contains(e.Message, "Too many open files (24)") || strings.HasPrefix(e.Message, torchSays) ||
-		strings.HasPrefix(e.Message, "received 0 items of ancdata")
+	text := strings.HasPrefix(e.Message, pythonSays) || strings.HasPrefix(e.Message, torchSays) ||
+		strings.Contains(e.Message, "Too many open files (24)") || strings.HasPrefix(e.Message, "received 0 items of ancdata")
 	return text && (e.Type == "RuntimeError" || e.Type == "OSError")
 }
 
@@ -300,7 +315,7 @@ func (x *filled) fullest(l *timeline.Loader) (most use) {
 }
 
 // full reports whether a worker had next to none left.
-func (x *filled) full(u use) bool { return u.worker != nil && u.Open > 0 && u.Limit-u.Open <= 2 }
+func full(u use) bool { return u.worker != nil && u.Open > 0 && u.Limit-u.Open <= 2 }
 
 // ended reports whether the last pass of a loader came to its end.
 func ended(l *timeline.Loader) bool {

@@ -76,7 +76,7 @@ func note(f *file) finding.Finding {
 	}
 	return finding.Finding{
 		Certainty: finding.Note,
-		Title:     fmt.Sprintf("%s read %s by turns, through one position", words.Upper(words.Count(len(f.movers), "process")), filepath.Base(f.path)),
+		Title:     fmt.Sprintf("%s read %s by turns, through one position", words.Count(len(f.movers), "process"), filepath.Base(f.path)),
 		Evidence:  []finding.Evidence{{Text: text, Refs: f.refs()}},
 		Cost:      "who reads what is left to chance; a buffered reader tears records apart where one process' block ends",
 		Fix:       fix(f),
