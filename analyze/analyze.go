@@ -13,6 +13,7 @@ import (
 	"github.com/dptrace/dptrace/analyze/detect/cpuoversubscribed"
 	"github.com/dptrace/dptrace/analyze/detect/datasetcopiedperworker"
 	"github.com/dptrace/dptrace/analyze/detect/epochstartcost"
+	"github.com/dptrace/dptrace/analyze/detect/fdexhausted"
 	"github.com/dptrace/dptrace/analyze/detect/idleworkers"
 	"github.com/dptrace/dptrace/analyze/detect/lastbatchsize1"
 	"github.com/dptrace/dptrace/analyze/detect/loaderbottleneck"
@@ -28,6 +29,7 @@ import (
 	"github.com/dptrace/dptrace/analyze/detect/samplesdropped"
 	"github.com/dptrace/dptrace/analyze/detect/shardduplicateranks"
 	"github.com/dptrace/dptrace/analyze/detect/shardduplicateworkers"
+	"github.com/dptrace/dptrace/analyze/detect/sharedfileposition"
 	"github.com/dptrace/dptrace/analyze/detect/shmexhausted"
 	"github.com/dptrace/dptrace/analyze/detect/splitleak"
 	"github.com/dptrace/dptrace/analyze/detect/staleworkerstate"
@@ -68,6 +70,8 @@ var Rules = []detect.Rule{
 	pinmemorynoop.Rule,
 	cpuoversubscribed.Rule,
 	shmexhausted.Rule,
+	sharedfileposition.Rule,
+	fdexhausted.Rule,
 	workerkilled.Rule,
 	swallowedcrash.Rule,
 }

@@ -138,10 +138,21 @@ struct path {
 	struct vfsmount *mnt;
 	struct dentry *dentry;
 } CORE;
+typedef struct {
+	__s64 counter;
+} atomic64_t;
+typedef struct {
+	atomic64_t refcnt;
+} file_ref_t;
 struct file {
 	unsigned int f_mode;
 	struct inode *f_inode;
 	struct path f_path;
+	__s64 f_pos;
+	file_ref_t f_ref; /* since 6.13 */
+} CORE;
+struct file___counted {
+	atomic64_t f_count; /* before */
 } CORE;
 struct vm_area_struct {
 	unsigned long vm_start, vm_end, vm_flags, vm_pgoff;

@@ -104,4 +104,16 @@ struct shm_use {
 	__u64 at_shm; /* 1: it is mounted on a folder named shm; 0: only the recorder can find out whether it is at /dev/shm */
 };
 
+/* An open file whose position a second process has moved, in a ring of its own. */
+struct position_event {
+	__u64 ts_ns; /* CLOCK_MONOTONIC */
+	__u32 file; /* number of the open file */
+	__u32 pid; /* of the second process */
+	__s32 fd; /* its descriptor */
+	__u32 first, second; /* ids of the processes, see struct proc */
+	__u32 device; /* with number: the inode */
+	__u64 number;
+	__u8 name[64]; /* of the file, without its folders; the process may be gone when it is asked */
+};
+
 #endif

@@ -1,6 +1,6 @@
 //go:build ignore
 
-/* Which files each process of the run opens for reading. At the end of the system call, where the opened file can be
+/* Which files each process of the run opens for reading, and how many of its calls fail for want of a descriptor. At the end of the system call, where the opened file can be
    looked at: what failed, folders, pipes and devices need no second thought, and a file has one number whatever it is
    called. Each is told once for each process, its later opens are counted. The tracepoint of all system calls is taken, as
    those of single ones are found by tracefs, where only root may look, and cost the same: 0.02 us for each system call. */
@@ -38,8 +38,18 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4 << 20);
+	__uint(max_entries, 2 << 20);
 } files SEC(".maps");
+
+/* System calls that failed because their process had no descriptor left, by its id. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, __u64);
+} refused SEC(".maps");
+
+__u64 refusals; /* of all processes */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -56,6 +66,7 @@ const struct open_event *unused_open_event __attribute__((unused));
 enum { S_IFMT = 0170000, S_IFREG = 0100000 }; /* include/uapi/linux/stat.h */
 enum { O_TRUNC = 01000 }; /* include/uapi/asm-generic/fcntl.h */
 enum { FMODE_READ = 1, FMODE_CREATED = 0x100000 }; /* of f_mode, include/linux/fs.h */
+enum { EMFILE = 24 }; /* include/uapi/asm-generic/errno-base.h */
 enum { AT_FDCWD = -100 }; /* include/uapi/linux/fcntl.h */
 
 /* What was asked for. */
@@ -70,6 +81,12 @@ struct call {
 static __always_inline bool is_open(struct pt_regs *regs)
 {
 	return regs->orig_ax == 257 || regs->orig_ax == 2 || regs->orig_ax == 437;
+}
+
+/* inotify and fanotify have limits of their own, which have the same number. */
+static __always_inline bool is_notify(struct pt_regs *regs)
+{
+	return regs->orig_ax == 253 || regs->orig_ax == 294 || regs->orig_ax == 300;
 }
 
 static __always_inline void asked(struct pt_regs *regs, struct call *c)
@@ -90,6 +107,11 @@ static __always_inline void asked(struct pt_regs *regs, struct call *c)
 static __always_inline bool is_open(struct pt_regs *regs)
 {
 	return regs->syscallno == 56 || regs->syscallno == 437;
+}
+
+static __always_inline bool is_notify(struct pt_regs *regs)
+{
+	return regs->syscallno == 26 || regs->syscallno == 262;
 }
 
 static __always_inline void asked(struct pt_regs *regs, struct call *c)
@@ -135,10 +157,26 @@ static __always_inline void count(void)
 		__sync_fetch_and_add(&runs, 64);
 }
 
+static __always_inline void refuse(void)
+{
+	struct proc *p = current_proc();
+	if (!p)
+		return;
+	__u32 id = p->id;
+	__u64 *n = bpf_map_lookup_elem(&refused, &id), one = 1;
+	if (n)
+		__sync_fetch_and_add(n, 1);
+	else
+		bpf_map_update_elem(&refused, &id, &one, BPF_ANY);
+	__sync_fetch_and_add(&refusals, 1);
+}
+
 SEC("tp_btf/sys_exit")
 int BPF_PROG(files_opened, struct pt_regs *regs, long fd)
 {
 	count();
+	if (fd == -EMFILE && !is_notify(regs))
+		refuse();
 	if (!is_open(regs) || fd < 0)
 		return 0;
 	struct proc *p = current_proc();
@@ -191,7 +229,7 @@ int BPF_PROG(files_opened, struct pt_regs *regs, long fd)
 		return 0;
 	}
 	/* As in process.bpf.c; and when the recorder has to ask the process for the folder of a relative name, while that is there. */
-	if (o->path[0] != '/' || o->ts_ns - rung >= BELL_NS || bpf_ringbuf_query(&files, 0) > (1 << 20)) {
+	if (o->path[0] != '/' || o->ts_ns - rung >= BELL_NS || bpf_ringbuf_query(&files, 0) > (1 << 19)) {
 		rung = o->ts_ns;
 		bpf_ringbuf_submit(o, BPF_RB_FORCE_WAKEUP);
 	} else {

@@ -26,7 +26,7 @@ __u64 lost_procs; /* processes that found no room in procs: they and their desce
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4 << 20);
+	__uint(max_entries, 2 << 20);
 } events SEC(".maps");
 
 /* bpf2go exports a type only if something of it exists. */
@@ -70,7 +70,7 @@ static __always_inline void begin(struct event *e, enum kind kind, __u32 id, str
 
 static __always_inline __u64 wakes(__u64 now)
 {
-	if (now - rung < BELL_NS && bpf_ringbuf_query(&events, 0) < (1 << 20))
+	if (now - rung < BELL_NS && bpf_ringbuf_query(&events, 0) < (1 << 19))
 		return BPF_RB_NO_WAKEUP;
 	rung = now;
 	return BPF_RB_FORCE_WAKEUP;

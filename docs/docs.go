@@ -40,7 +40,8 @@ type Example struct {
 // with "```python failing" or "```python fixed". "```python failing note" is for
 // one where what is found depends on the machine, and is a note at least;
 // "timing" for one that is about time: on a machine that is short of processors it may
-// not be told; "shm" for one that is run where /dev/shm has 16 MB.
+// not be told; "shm" for one that is run where /dev/shm has 16 MB; "kernel" for one that
+// is told by the kernel tier only.
 func Examples(page string) []Example {
 	var examples []Example
 	for {

@@ -8,6 +8,7 @@ import (
 	"github.com/dptrace/dptrace/probes/files"
 	"github.com/dptrace/dptrace/probes/hook"
 	"github.com/dptrace/dptrace/probes/poll"
+	"github.com/dptrace/dptrace/probes/positions"
 	"github.com/dptrace/dptrace/probes/probe"
 	"github.com/dptrace/dptrace/probes/process"
 	"github.com/dptrace/dptrace/probes/shm"
@@ -22,6 +23,7 @@ var List = []*probe.Probe{
 	&cow.Probe,
 	&files.Probe,
 	&shm.Probe,
+	&positions.Probe,
 }
 
 // InOrder is the probes so that each comes after those that it names in After,

@@ -513,6 +513,10 @@ type Exception struct {
 	File    string `col:"file"`    // innermost frame
 	Line    int32  `col:"line"`    // in File
 	Func    string `col:"func"`    // innermost function
+	// of one that says that no descriptor is left (too many open files): those that the process had open then; else 0
+	Open   int64 `col:"open"`
+	Limit  int64 `col:"limit"`  // how many it might have (RLIMIT_NOFILE, the soft limit)
+	Shared int64 `col:"shared"` // of Open, torch's shared memory
 }
 
 // Dist is what torch.distributed was seen to do in a process.
@@ -708,6 +712,52 @@ type ShmFull struct {
 	Bytes    int64  `col:"bytes"`    // that were asked for; open: 0
 	Capacity int64  `col:"capacity"` // of the file system, bytes; 0 not known, or no limit
 	Used     int64  `col:"used"`     // of it, as in Signal.ShmUsed
+}
+
+// Position is what one process did to the position of an open file that it
+// shares with other processes of the run: an open file description that was
+// inherited (lseek(2) and read(2) move it for all of them). Counts are from the
+// fork on; later rows of the same file and process have later counts.
+type Position struct {
+	Head          // proc: which
+	File   uint32 `col:"file"`   // the open file, from 1 in its part and source
+	Path   string `col:"path"`   // absolute; without a slash only the name is known
+	Fd     int32  `col:"fd"`     // its descriptor in the process
+	Origin string `col:"origin"` // inherited (the parent has the same open file), "" it is the parent
+	Seeks  uint64 `col:"seeks"`  // lseek; 0 of fdinfo, here and below
+	Reads  uint64 `col:"reads"`  // read, readv
+	Turns  uint64 `col:"turns"`  // seeks and reads before which another process had moved the position
+	// reads that began elsewhere than where the process had sought right before, as another process had moved the position
+	// between the two; those that it did again at once are not among them
+	Taken  uint64 `col:"taken"`
+	Places uint64 `col:"places"` // of Taken those that had sought another place than the one before of the same process
+	Sought int64  `col:"sought"` // offset that the last of Taken had sought; -1: there is none
+	Again  uint64 `col:"again"`  // reads that began elsewhere, after which the process sought the same place once more
+	Loose  uint64 `col:"loose"`  // reads without a seek of their own, from where another process had left the position
+	Looks  uint64 `col:"looks"`  // of fdinfo: how often the position was looked at; 0 of kernel, here and below
+	Moved  uint64 `col:"moved"`  // looks at which it was another one than before
+	Back   uint64 `col:"back"`   // of them those at which it was smaller
+	Source string `col:"source"` // kernel (its tracepoint), fdinfo (/proc/PID/fdinfo: who moves it is not seen)
+	Final  bool   `col:"final"`  // the process or the recording has ended
+}
+
+// Descriptor is how many descriptors a process has open, and how many it may
+// have.
+type Descriptor struct {
+	Head          // proc: which
+	Open   int64  `col:"open"`   // descriptors; 0 not counted
+	Limit  int64  `col:"limit"`  // RLIMIT_NOFILE, the soft limit; 0 not known
+	Hard   int64  `col:"hard"`   // RLIMIT_NOFILE, as far as the soft limit may be raised; 0 not known
+	Looked int64  `col:"looked"` // of Open, those that were asked what they are: the highest numbers; 0: none, and the columns below are 0
+	Shared int64  `col:"shared"` // of Looked: torch's shared memory
+	Socket int64  `col:"socket"` // of Looked: sockets
+	Pipe   int64  `col:"pipe"`   // of Looked: pipes
+	File   int64  `col:"file"`   // of Looked: other regular files, and folders
+	Other  int64  `col:"other"`  // of Looked: devices, epoll, events and such
+	Sample string `col:"sample"` // path of one of File, of which there are most of the same folder or name; "" none
+	// system calls that have failed so far because the process had no descriptor left (EMFILE), of rows of the kernel tier, whose
+	// other columns are 0; else -1
+	Refused int64 `col:"refused"`
 }
 
 // Host is the machine of a part.

@@ -42,6 +42,8 @@ type watcher struct {
 	waiting  []opening           // of processes whose fork is still in the ring of the process probe
 	procs    map[uint32]*process // by the ID of the kernel side
 	nameless uint64              // files with a relative name that were not found
+	refused  map[uint32]uint64   // calls that failed for want of a descriptor, as told, by the process' ID
+	refusals uint64              // of all processes, as told
 }
 
 // opening is an event and where its file is.
@@ -63,11 +65,11 @@ type file struct {
 }
 
 func open(r *probe.Recording, p *probe.Programs) probe.Handler {
-	w := &watcher{Recording: r, programs: p, procs: map[uint32]*process{}}
+	w := &watcher{Recording: r, programs: p, procs: map[uint32]*process{}, refused: map[uint32]uint64{}}
 	return probe.Handler{
 		Take:   w.take,
 		Look:   func(time.Time) (time.Time, error) { w.tell(); return time.Time{}, nil },
-		Second: func(time.Time) { w.finish(false); w.tellNameless() },
+		Second: func(time.Time) { w.finish(false); w.tellNameless(); w.tellRefused() },
 		Runs:   func() uint64 { return p.Counter(filesVarRuns, 0) },
 		End:    w.end,
 	}
@@ -79,6 +81,7 @@ func (w *watcher) end() error {
 	w.finish(true)
 	w.tellNameless()
 	w.tellMore()
+	w.tellRefused()
 	return nil
 }
 
@@ -157,6 +160,25 @@ func (w *watcher) finish(all bool) {
 func (w *watcher) tellNameless() {
 	const reason = "files with a relative name that were not found: their process was gone or elsewhere, or they were removed"
 	w.programs.Lost("opened", reason, w.nameless)
+}
+
+// tellRefused writes which processes were refused a descriptor, and how often.
+func (w *watcher) tellRefused() {
+	total := w.programs.Counter(filesVarRefusals, 0)
+	if total == w.refusals {
+		return
+	}
+	w.refusals = total
+	var id uint32
+	var n uint64
+	for each := w.programs.Maps[filesMapRefused].Iterate(); each.Next(&id, &n); {
+		node, ok := w.Tree.Of(id)
+		if !ok || n == w.refused[id] {
+			continue
+		}
+		w.refused[id] = n
+		w.Rows.Append(traces.Descriptor{Head: traces.Head{TsNS: probe.Now(), Proc: w.Number(node)}, Refused: int64(n)})
+	}
 }
 
 // tellMore writes how many opens there were beyond what is told of each process:

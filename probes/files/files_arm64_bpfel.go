@@ -54,10 +54,12 @@ const (
 	filesMapFiles           = "files"
 	filesMapOpens           = "opens"
 	filesMapProcs           = "procs"
+	filesMapRefused         = "refused"
 	filesProgFilesOpened    = "files_opened"
 	filesVarLostEvents      = "lost_events"
 	filesVarLostMore        = "lost_more"
 	filesVarLostPaths       = "lost_paths"
+	filesVarRefusals        = "refusals"
 	filesVarRung            = "rung"
 	filesVarRuns            = "runs"
 	filesVarUnusedOpenEvent = "unused_open_event"
@@ -112,10 +114,11 @@ type filesProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type filesMapSpecs struct {
-	Calls *ebpf.MapSpec `ebpf:"calls"`
-	Files *ebpf.MapSpec `ebpf:"files"`
-	Opens *ebpf.MapSpec `ebpf:"opens"`
-	Procs *ebpf.MapSpec `ebpf:"procs"`
+	Calls   *ebpf.MapSpec `ebpf:"calls"`
+	Files   *ebpf.MapSpec `ebpf:"files"`
+	Opens   *ebpf.MapSpec `ebpf:"opens"`
+	Procs   *ebpf.MapSpec `ebpf:"procs"`
+	Refused *ebpf.MapSpec `ebpf:"refused"`
 }
 
 // filesVariableSpecs contains global variables before they are loaded into the kernel.
@@ -125,6 +128,7 @@ type filesVariableSpecs struct {
 	LostEvents      *ebpf.VariableSpec `ebpf:"lost_events"`
 	LostMore        *ebpf.VariableSpec `ebpf:"lost_more"`
 	LostPaths       *ebpf.VariableSpec `ebpf:"lost_paths"`
+	Refusals        *ebpf.VariableSpec `ebpf:"refusals"`
 	Rung            *ebpf.VariableSpec `ebpf:"rung"`
 	Runs            *ebpf.VariableSpec `ebpf:"runs"`
 	UnusedOpenEvent *ebpf.VariableSpec `ebpf:"unused_open_event"`
@@ -150,10 +154,11 @@ func (o *filesObjects) Close() error {
 //
 // It can be passed to loadFilesObjects or ebpf.CollectionSpec.LoadAndAssign.
 type filesMaps struct {
-	Calls *ebpf.Map `ebpf:"calls"`
-	Files *ebpf.Map `ebpf:"files"`
-	Opens *ebpf.Map `ebpf:"opens"`
-	Procs *ebpf.Map `ebpf:"procs"`
+	Calls   *ebpf.Map `ebpf:"calls"`
+	Files   *ebpf.Map `ebpf:"files"`
+	Opens   *ebpf.Map `ebpf:"opens"`
+	Procs   *ebpf.Map `ebpf:"procs"`
+	Refused *ebpf.Map `ebpf:"refused"`
 }
 
 func (m *filesMaps) Close() error {
@@ -162,6 +167,7 @@ func (m *filesMaps) Close() error {
 		m.Files,
 		m.Opens,
 		m.Procs,
+		m.Refused,
 	)
 }
 
@@ -172,6 +178,7 @@ type filesVariables struct {
 	LostEvents      *ebpf.Variable `ebpf:"lost_events"`
 	LostMore        *ebpf.Variable `ebpf:"lost_more"`
 	LostPaths       *ebpf.Variable `ebpf:"lost_paths"`
+	Refusals        *ebpf.Variable `ebpf:"refusals"`
 	Rung            *ebpf.Variable `ebpf:"rung"`
 	Runs            *ebpf.Variable `ebpf:"runs"`
 	UnusedOpenEvent *ebpf.Variable `ebpf:"unused_open_event"`

@@ -170,3 +170,44 @@ for worker in range(%d):
 		t.Errorf("cost %+v: what the programs took is missing", cost)
 	}
 }
+
+// Calls that want a descriptor and get none; those of inotify have another limit.
+func TestRefused(t *testing.T) {
+	python := probetest.Python(t)
+	script := probetest.Script(t, `
+import ctypes, os, resource, socket
+resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
+libc = ctypes.CDLL(None)
+if os.fork() == 0:
+    while True:
+        try:
+            os.open('/dev/null', os.O_RDONLY)
+        except OSError:
+            break
+    for call in lambda: os.dup(0), os.pipe, socket.socket, os.pipe:
+        try:
+            call()
+        except OSError as e:
+            assert e.errno == 24
+    libc.inotify_init1(0)
+    os._exit(0)
+os.wait()
+try:
+    os.open('/missing', os.O_RDONLY)
+except OSError:
+    pass
+`)
+	run, code := probetest.Kernel(t, python, script)
+	if code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	var got []int64
+	for _, d := range probetest.Rows[traces.Descriptor](t, run) {
+		if d.Refused >= 0 {
+			got = append(got, d.Refused)
+		}
+	}
+	if !slices.Equal(got, []int64{5}) {
+		t.Errorf("refused %d, want 5 of one process", got)
+	}
+}

@@ -87,6 +87,8 @@ func (w *watcher) turn(t probe.Turn) (next time.Time, err error) {
 	}
 	w.measure(now)
 	w.sample(now)
+	w.inheritance(now)
+	w.count(now)
 	w.look(now, false)
 	w.lookCPU(now, false)
 	w.lookShm(false)
@@ -100,6 +102,9 @@ func (w *watcher) due() time.Time {
 	for _, p := range w.procs {
 		if w.unsure(p) && p.nextJudge.Before(due) {
 			due = p.nextJudge
+		}
+		if p.fds.fast && p.gone.IsZero() && p.fds.next.Before(due) {
+			due = p.fds.next
 		}
 	}
 	return due
@@ -174,6 +179,7 @@ func (w *watcher) tend(p *process, now time.Time) {
 	if err != nil || st.StartTicks != p.start || st.Gone() {
 		p.gone = now
 		w.judgeEnded(p)
+		w.parted(p)
 		w.endedCPU += p.last.CPU
 		w.ended(now)
 		w.Procs.Exit(w.Rows, p.pid, p.start, traces.Exit{Head: traces.Head{TsNS: probe.Now()}, ExitCode: -1, Source: "gone"})
@@ -191,6 +197,7 @@ func (w *watcher) finish() {
 		if w.tend(p, now); p.gone.IsZero() && time.Since(now) < patience {
 			w.roll(p, now)
 		}
+		w.parted(p)
 	}
 	w.look(now, true)
 	w.lookCPU(now, true)

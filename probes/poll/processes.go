@@ -28,10 +28,13 @@ type watcher struct {
 	oldest    uint64    // start of the target: nothing older is of the run
 	self      string    // the recorder's program, which the target is until it calls exec
 
-	limits   limits
-	cpu      processors
-	shm      shm
-	spool    spool
+	limits limits
+	cpu    processors
+	shm    shm
+	spool  spool
+
+	inherited inherited
+
 	measured time.Duration // CPU time that reading smaps_rollup has cost
 	endedCPU time.Duration // of processes of the run that have ended
 }
@@ -51,6 +54,10 @@ type process struct {
 	judgements int
 	torch      int    // judgements at which it had loaded torch, and had no ring
 	why        string // the hook could not load; "" as far as is known it could
+
+	listed bool    // what it has inherited was looked at
+	shares []share // of it, what it shares with its parent
+	fds    descriptors
 
 	memory
 }

@@ -25,6 +25,7 @@ var rows = []any{
 	traces.RngSlot{}, traces.RngState{}, traces.RngSearch{}, traces.Optimizer{}, traces.Exception{}, traces.Dist{},
 	traces.Memory{}, traces.Cpu{}, traces.Limit{}, traces.Signal{}, traces.Oom{}, traces.Cow{}, traces.Extent{}, traces.Private{},
 	traces.ShmRoom{}, traces.ShmFile{}, traces.ShmUse{}, traces.ShmFull{},
+	traces.Position{}, traces.Descriptor{},
 	traces.Host{}, traces.Clock{}, traces.Meta{}, traces.Lost{}, traces.Overhead{},
 }
 

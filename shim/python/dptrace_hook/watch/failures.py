@@ -1,4 +1,5 @@
 """What was raised, and for which sample. Runs only when something was."""
+import os
 import sys
 
 from ..record import ring
@@ -7,6 +8,8 @@ from ..read import objects
 _NO_BATCH = 0xFFFFFFFF
 _told = None  # the ring that holds what ended this process
 
+
+_MOST_FDS, _GAP = 65536, 1024  # descriptors that are asked for, 1.5 us each; unused numbers in a row after which there are no more
 
 _TOLD = objects.ids(str, int, float, bool)
 # The interpreter's own: a class of the user's may have properties of these names.
@@ -31,9 +34,27 @@ def write(raised, loader, number, worker, batch, stage, asked=()):
     cls = type(raised)
     # Only what the interpreter itself can render: str() of the user's exception may be the user's code.
     text = ", ".join(a if type(a) is str else str(a) for a in _ARGS(raised) if id(type(a)) in _TOLD)
+    left = descriptors() if "Too many open files" in text or "items of ancdata" in text else (0, 0, 0)
     ring.put_json(ring.EXCEPTION, {"loader": loader, "pass": number, "worker": worker, "batch": batch, "stage": stage, "sample": sample,
+                                   "open": left[0], "limit": left[1], "shared": left[2],
                                    "type": ("%s." % objects.module(cls) if objects.module(cls) != "builtins" else "") + objects.qualname(cls),
                                    "message": text[:500], "file": at[0], "line": at[1], "func": at[2]})
+
+
+def descriptors():
+    """How many this process has open, may have, and has open of torch's shared memory. Where none is left /proc/self/fd
+    cannot be listed, nor a module imported; the numbers are given out from the lowest on."""
+    limit, fd, misses, count, shared = os.sysconf("SC_OPEN_MAX"), 0, 0, 0, 0
+    while fd < min(limit, _MOST_FDS) and misses < _GAP:
+        try:
+            shared += os.readlink("/proc/self/fd/%d" % fd).startswith("/dev/shm/torch_")
+            count, misses = count + 1, 0
+        except FileNotFoundError:
+            misses += 1
+        except OSError:  # no /proc: nothing is known
+            return 0, 0, 0
+        fd += 1
+    return count, limit, shared
 
 
 def leftover(raised, loader, number, worker, asked):

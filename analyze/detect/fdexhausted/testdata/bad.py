@@ -1,0 +1,28 @@
+"""Bad: the labels of each batch are kept as they came from the workers, a descriptor each."""
+# fixture: exit 1
+import resource
+import time
+
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+
+
+class Images(Dataset):
+    def __len__(self):
+        return 4000
+
+    def __getitem__(self, i):
+        return torch.rand(16), i
+
+
+model = torch.nn.Linear(16, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
+kept = []
+for x, label in DataLoader(Images(), batch_size=4, shuffle=True, num_workers=2):
+    optimizer.zero_grad()
+    model(x).mean().backward()
+    optimizer.step()
+    kept.append(label)
+    time.sleep(0.005)

@@ -1,0 +1,195 @@
+package sharedfileposition_test
+
+import (
+	"testing"
+
+	"github.com/dptrace/dptrace/analyze"
+	"github.com/dptrace/dptrace/analyze/detect/detecttest"
+	"github.com/dptrace/dptrace/analyze/detect/sharedfileposition"
+	"github.com/dptrace/dptrace/traces"
+)
+
+// scene is a main process (number 1) whose loader has two workers in each of two
+// passes: numbers 2 and 3, then 4 and 5.
+type scene struct{ *detecttest.Run }
+
+func newScene(t *testing.T, tier, method string) scene {
+	s := scene{detecttest.NewRun(t)}
+	s.Meta("tier", tier)
+	s.Add(1, traces.Process{Pid: 100, Ppid: 99, Kind: "target", Hook: "on", Cwd: "/home/me", Torch: "2.15.0", Rank: -1, LocalRank: -1})
+	s.Add(1, traces.Loader{Loader: 1, NumWorkers: 2, Prefetch: 2, BatchSize: 2, Length: 100, StartMethod: method, File: "/home/me/train.py", Line: 8})
+	for pass := range uint32(2) {
+		s.Add(1, traces.Pass{Loader: 1, Pass: pass, Phase: "begin"})
+		for i := range int32(2) {
+			proc, pid := 2+2*pass+uint32(i), 101+2*int32(pass)+i
+			s.Add(proc, traces.Process{Pid: pid, Ppid: 100, Kind: "worker", Hook: "on", Torch: "2.15.0", Rank: -1, LocalRank: -1})
+			s.Add(1, traces.Worker{Loader: 1, Pass: pass, Worker: i, Pid: pid, Phase: "begin"})
+			s.Add(proc, traces.Worker{Worker: i, Pid: pid, Phase: "ready"})
+		}
+		for b := range uint32(4) {
+			s.Add(1, traces.BatchPut{Loader: 1, Pass: pass, Batch: b, Worker: int32(b % 2), Indices: []int64{int64(2 * b), int64(2*b + 1)}})
+			s.Add(2+2*pass+b%2, traces.BatchFetch{Worker: int32(b % 2), Batch: b, Fetch: b / 2, Samples: 2})
+			s.Add(1, traces.BatchNext{Loader: 1, Pass: pass, Batch: b, Worker: -2, Status: "ok", CallNS: s.Now(), Grad: true})
+		}
+		s.Add(1, traces.Pass{Loader: 1, Pass: pass, Phase: "end", End: "exhausted", Delivered: 4})
+	}
+	return s
+}
+
+// counted says that the kernel looked.
+func (s scene) counted() { s.Add(0, traces.Overhead{Probe: "positions"}) }
+
+// moved is what a process did to an open file.
+func (s scene) moved(proc, file uint32, p traces.Position) {
+	p.File, p.Path, p.Fd, p.Origin, p.Source, p.Final = file, "/data/train.bin", 5, "inherited", "kernel", true
+	s.Add(proc, p)
+}
+
+// seen is what looks at a position told.
+func (s scene) seen(proc uint32, looks, moved, back uint64) {
+	p := traces.Position{Looks: looks, Moved: moved, Back: back, Sought: -1, Source: "fdinfo", Final: true}
+	if looks > 1 {
+		p.File, p.Path, p.Fd, p.Origin = 1, "/data/train.bin", 5, "inherited"
+	}
+	s.Add(proc, p)
+}
+
+var cases = []struct {
+	name, tier string
+	play       func(scene)
+	want       string
+	says       []string
+}{
+	// Bugs.
+	{"reads go astray", "kernel", func(s scene) {
+		for proc := range uint32(4) {
+			s.moved(2+proc, 1, traces.Position{Seeks: 100, Reads: 100, Turns: 60, Taken: 20, Places: 20, Sought: 4096 * int64(proc)})
+		}
+	}, "proven", []string{"80 reads began at the wrong place of train.bin", "80 of 400 reads (20 %)", "Workers 0 and 1 move", "4 processes", "os.pread", "not:another process have"}},
+	{"one each, at two places", "kernel", func(s scene) {
+		s.moved(2, 1, traces.Position{Seeks: 10, Reads: 10, Turns: 6, Taken: 1, Places: 1, Sought: 4096})
+		s.moved(3, 1, traces.Position{Seeks: 10, Reads: 10, Turns: 6, Taken: 1, Places: 1, Sought: 8192})
+	}, "proven", nil},
+	{"a worker and the main process", "kernel", func(s scene) {
+		s.moved(1, 1, traces.Position{Seeks: 10, Reads: 10, Turns: 9, Taken: 5, Places: 5, Sought: 1})
+		s.moved(2, 1, traces.Position{Seeks: 10, Reads: 10, Turns: 9})
+	}, "proven", []string{"Worker 0 and another process"}},
+	{"the main process alone takes what the worker only sought", "kernel", func(s scene) {
+		s.moved(1, 1, traces.Position{Seeks: 10, Turns: 9})
+		s.moved(3, 1, traces.Position{Seeks: 10, Reads: 10, Turns: 9, Taken: 5, Places: 5, Sought: 1})
+	}, "proven", []string{"Worker 1 and another process"}},
+	{"counted as they go on, and the recording was cut", "cut", func(s scene) {
+		for _, n := range []uint64{2, 20} {
+			s.moved(2, 1, traces.Position{Seeks: n, Reads: n, Turns: n, Taken: n, Places: n, Sought: 1})
+			s.moved(3, 1, traces.Position{Seeks: n, Reads: n, Turns: n, Taken: n, Places: n, Sought: 2})
+		}
+	}, "proven", []string{"40 of 40 reads"}},
+	{"two files", "kernel", func(s scene) {
+		for file := range uint32(2) {
+			s.moved(2, 1+file, traces.Position{Seeks: 10, Reads: 10, Turns: 9, Taken: 5, Places: 5, Sought: 1})
+			s.moved(3, 1+file, traces.Position{Seeks: 10, Reads: 10, Turns: 9})
+		}
+	}, "proven", nil},
+	{"under forkserver, whose preloaded module has opened it", "forkserver", func(s scene) {
+		s.moved(2, 1, traces.Position{Seeks: 10, Reads: 10, Turns: 9, Taken: 5, Places: 5, Sought: 1})
+		s.moved(3, 1, traces.Position{Seeks: 10, Reads: 10, Turns: 9})
+	}, "proven", nil},
+
+	// Sure of the fact, not of the harm.
+	{"all rewind to one place, and share the rest out", "kernel", func(s scene) {
+		s.moved(2, 1, traces.Position{Seeks: 5, Reads: 100, Turns: 60, Taken: 4, Places: 1, Sought: 128, Loose: 50})
+		s.moved(3, 1, traces.Position{Seeks: 5, Reads: 100, Turns: 60, Taken: 3, Places: 1, Sought: 128, Loose: 50})
+	}, "likely", []string{"share the rest of the file out", "not:one process alone"}},
+	{"it moves, hook tier", "hook", func(s scene) {
+		for proc := range uint32(4) {
+			s.seen(2+proc, 20, 18, 9)
+		}
+	}, "likely", []string{"further back", "one process alone reads the file", "behind a lock", "visible in the kernel tier only"}},
+	{"one process seen, of two; the other's rows are of another file", "kernel", func(s scene) {
+		s.moved(2, 1, traces.Position{Seeks: 10, Reads: 10, Turns: 1, Taken: 1, Places: 1, Sought: 128})
+		s.moved(3, 2, traces.Position{Seeks: 10, Reads: 10, Turns: 1})
+	}, "likely", nil},
+
+	// Worth knowing.
+	{"a queue of records", "kernel", func(s scene) {
+		s.moved(2, 1, traces.Position{Reads: 100, Turns: 60, Sought: -1, Loose: 60})
+		s.moved(3, 1, traces.Position{Reads: 100, Turns: 60, Sought: -1, Loose: 60})
+	}, "note", []string{"120 of 200 reads began where another process had left the position"}},
+	{"done again until it is right", "kernel", func(s scene) {
+		s.moved(2, 1, traces.Position{Seeks: 110, Reads: 110, Turns: 60, Sought: -1, Again: 10})
+		s.moved(3, 1, traces.Position{Seeks: 100, Reads: 100, Turns: 60, Sought: -1})
+	}, "note", []string{"10 went astray and were done again"}},
+
+	// No bug.
+	{"a lock around each seek and its read", "kernel", func(s scene) {
+		for proc := range uint32(4) {
+			s.moved(2+proc, 1, traces.Position{Seeks: 100, Reads: 100, Turns: 60, Sought: -1})
+		}
+	}, "clean", []string{"1 open file", "all of 400 reads began where they were to"}},
+	{"one worker in each pass, one after the other", "kernel", func(s scene) {
+		s.moved(2, 1, traces.Position{Reads: 100, Sought: -1})
+		s.moved(4, 1, traces.Position{Reads: 100, Turns: 1, Loose: 1, Sought: -1})
+	}, "clean", nil},
+	{"nothing is shared", "kernel", func(scene) {}, "clean", []string{"no open file"}},
+	{"processes that are no workers", "kernel", func(s scene) {
+		s.Add(8, traces.Process{Pid: 200, Ppid: 99, Kind: "python", Hook: "on", Rank: -1, LocalRank: -1})
+		s.Add(9, traces.Process{Pid: 201, Ppid: 99, Kind: "python", Hook: "on", Rank: -1, LocalRank: -1})
+		s.moved(8, 1, traces.Position{Seeks: 10, Reads: 10, Turns: 9, Taken: 5, Places: 5, Sought: 1})
+		s.moved(9, 1, traces.Position{Seeks: 10, Reads: 10, Turns: 9, Taken: 5, Places: 5, Sought: 1})
+	}, "clean", nil},
+	{"nothing inherited, hook tier", "hook", func(s scene) {
+		for proc := range uint32(4) {
+			s.seen(2+proc, 1, 0, 0)
+		}
+	}, "clean", []string{"no data file was open"}},
+	{"spawned workers inherit nothing", "spawn", func(scene) {}, "not-applicable", nil},
+
+	// Not known.
+	{"it does not move, hook tier", "hook", func(s scene) {
+		for proc := range uint32(4) {
+			s.seen(2+proc, 20, 0, 0)
+		}
+	}, "cannot-tell", []string{"visible in the kernel tier only"}},
+	{"it only moves on, hook tier", "hook", func(s scene) {
+		for proc := range uint32(4) {
+			s.seen(2+proc, 20, 15, 1)
+		}
+	}, "cannot-tell", nil},
+	{"one of the workers was not looked at", "hook", func(s scene) {
+		for proc := range uint32(3) {
+			s.seen(2+proc, 1, 0, 0)
+		}
+	}, "cannot-tell", []string{"1 of 4 workers"}},
+	{"an older trace", "hook", func(scene) {}, "cannot-tell", []string{"all 4 workers"}},
+	{"an older trace of the kernel tier", "older", func(scene) {}, "cannot-tell", nil},
+	{"counts were lost", "kernel", func(s scene) {
+		s.Add(0, traces.Lost{Source: "kernel", Table: "position", Count: 1, Reason: "the ring of the positions probe was full"})
+	}, "cannot-tell", []string{"ring of the positions probe"}},
+}
+
+func TestCases(t *testing.T) {
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			method, tier := "fork", c.tier
+			switch c.tier {
+			case "spawn", "forkserver":
+				method, tier = c.tier, "kernel"
+			case "cut", "older":
+				tier = "kernel"
+			}
+			s := newScene(t, tier, method)
+			if tier == "kernel" && c.tier != "older" {
+				s.counted()
+			}
+			c.play(s)
+			if c.tier != "cut" {
+				s.End("0")
+			}
+			r, err := analyze.Run(s.Open(t), analyze.Rules)
+			if err != nil {
+				t.Fatal(err)
+			}
+			detecttest.Verdict(t, r.Findings, r.Checks, sharedfileposition.Rule.ID, c.want, c.says)
+		})
+	}
+}

@@ -1,0 +1,188 @@
+package sharedfileposition
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/dptrace/dptrace/analyze/collect"
+	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/finding"
+	"github.com/dptrace/dptrace/analyze/timeline"
+	"github.com/dptrace/dptrace/traces"
+)
+
+// moved is what processes did to positions that they share.
+var moved = &collect.Source[*positions]{
+	Name:   "shared file positions",
+	Tables: []string{"position", "overhead"},
+	Proof:  []string{"position"},
+	New: func() collect.Collector[*positions] {
+		return &positions{map[key]traces.Position{}, map[*traces.Part]bool{}}
+	},
+}
+
+// positions is the evidence of moved: the last row of each process and open file.
+type positions struct {
+	rows    map[key]traces.Position
+	watched map[*traces.Part]bool // the kernel counted in it
+}
+
+type key struct {
+	part   *traces.Part
+	source string
+	file   uint32
+	proc   uint32
+}
+
+// Add takes the rows of one batch.
+func (p *positions) Add(b traces.Batch) {
+	switch all := b.Rows.(type) {
+	case []traces.Position:
+		for i := range all {
+			p.rows[key{b.Part, all[i].Source, all[i].File, all[i].Proc}] = all[i]
+		}
+	case []traces.Overhead:
+		for i := range all {
+			if all[i].Probe == "positions" {
+				p.watched[b.Part] = true
+			}
+		}
+	}
+}
+
+// Merge takes over the rows of other parts.
+func (p *positions) Merge(other collect.Collector[*positions]) {
+	maps.Copy(p.rows, other.(*positions).rows)
+	maps.Copy(p.watched, other.(*positions).watched)
+}
+
+// Build is the rows as they were collected.
+func (p *positions) Build(*collect.Evidence) *positions { return p }
+
+// file is an open file that a loader's workers move the position of, and all
+// processes that do.
+type file struct {
+	part   *traces.Part
+	path   string
+	kernel bool // else who moves it was not seen
+	movers []mover
+
+	seeks, reads, turns, taken, again, loose uint64
+	looks, moved, back                       uint64
+}
+
+// mover is one process.
+type mover struct {
+	traces.Position
+	worker *timeline.WorkerProcess // nil: it is none of this loader's
+}
+
+// filesOf is the open files that workers of a loader move, those that went astray
+// most first.
+func (p *positions) filesOf(c *detect.Case) []*file {
+	type open struct {
+		part   *traces.Part
+		source string
+		file   uint32
+	}
+	byFile := map[open]*file{}
+	ours := map[open]bool{}
+	workers := workersOf(c)
+	for k, row := range p.rows {
+		if k.file == 0 { // looked at: there is none
+			continue
+		}
+		at := open{k.part, k.source, k.file}
+		f := byFile[at]
+		if f == nil {
+			f = &file{part: k.part, kernel: k.source == "kernel"}
+			byFile[at] = f
+		}
+		w := workers[process{k.part, k.proc}]
+		ours[at] = ours[at] || w != nil
+		f.add(mover{row, w})
+	}
+	maps.DeleteFunc(byFile, func(at open, _ *file) bool { return !ours[at] })
+	all := slices.Collect(maps.Values(byFile))
+	for _, f := range all {
+		slices.SortFunc(f.movers, func(a, b mover) int { return cmp.Compare(a.Proc, b.Proc) })
+	}
+	slices.SortFunc(all, func(a, b *file) int {
+		return cmp.Or(cmp.Compare(b.taken, a.taken), cmp.Compare(b.loose, a.loose), cmp.Compare(b.back, a.back),
+			cmp.Compare(a.path, b.path), cmp.Compare(a.movers[0].Seq, b.movers[0].Seq))
+	})
+	return all
+}
+
+type process struct {
+	part *traces.Part
+	proc uint32
+}
+
+// workersOf is the worker processes of a loader on all ranks.
+func workersOf(c *detect.Case) map[process]*timeline.WorkerProcess {
+	all := map[process]*timeline.WorkerProcess{}
+	for _, l := range c.Loaders {
+		for _, w := range l.WorkerProcesses {
+			if w.Process != nil {
+				all[process{w.Process.Part, w.Process.Proc}] = w
+			}
+		}
+	}
+	return all
+}
+
+func (f *file) add(m mover) {
+	f.movers = append(f.movers, m)
+	f.path = cmp.Or(f.path, m.Path)
+	f.seeks += m.Seeks
+	f.reads += m.Reads
+	f.turns += m.Turns
+	f.taken += m.Taken
+	f.again += m.Again
+	f.loose += m.Loose
+	f.looks, f.moved, f.back = max(f.looks, m.Looks), max(f.moved, m.Moved), max(f.back, m.Back)
+}
+
+// inTurns reports whether processes moved the position between each other's moves:
+// not one after the other, as the workers of one pass come after those of another.
+func (f *file) inTurns() bool { return f.turns > uint64(len(f.movers)-1) }
+
+// everywhere reports whether reads went astray that had sought several places. One
+// that is the same each time is where all rewind to, to share out what follows.
+func (f *file) everywhere() bool {
+	var sought []int64
+	for _, m := range f.movers {
+		if m.Places > 1 {
+			return true
+		}
+		if m.Taken > 0 {
+			sought = append(sought, m.Sought)
+		}
+	}
+	slices.Sort(sought)
+	return len(slices.Compact(sought)) > 1
+}
+
+// workers are those of the loader among the movers.
+func (f *file) workers() (all []mover) {
+	for _, m := range f.movers {
+		if m.worker != nil {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// refs are the rows that the counts are from, of the processes that went astray
+// most first.
+func (f *file) refs() (refs []finding.Ref) {
+	const most = 8
+	movers := slices.Clone(f.movers)
+	slices.SortStableFunc(movers, func(a, b mover) int { return cmp.Compare(b.Taken, a.Taken) })
+	for _, m := range movers[:min(len(movers), most)] {
+		refs = append(refs, finding.Ref{Part: f.part.Name, Table: "position", Seq: m.Seq})
+	}
+	return refs
+}
