@@ -2,7 +2,7 @@
 
 /* What each process of the run does in shared memory: files that it makes in a tmpfs, by how much it makes them longer, names that it
    removes, and calls that find no room. Counted in a map: a training makes thousands of such files in a second. At the end of the
-   system calls, as in files.bpf.c: programs at the functions of the tmpfs itself would cost other calls nothing, but are refused where
+   system calls, as in files.bpf.c, which counts them for both: programs at the functions of the tmpfs itself would cost other calls nothing, but are refused where
    kernels are locked down, and have other arguments from version to version. Whether a tmpfs is the one at /dev/shm is found out by
    the recorder, from its device. */
 #include "core.h"
@@ -17,7 +17,6 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-__u64 runs; /* about how many system calls the run's processes have made: each is a run of the program */
 __u64 changed; /* set when anything is counted in uses; the recorder clears it before it reads them */
 __u64 rung; /* when the recorder was woken last */
 __u64 lost_uses; /* calls of processes that found no room in uses */
@@ -48,13 +47,6 @@ struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 256 << 10);
 } full SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
-} calls SEC(".maps"); /* of all processes of the machine */
 
 /* bpf2go exports a type only if something of it exists. */
 const struct full_event *unused_full_event __attribute__((unused));
@@ -106,15 +98,6 @@ static __always_inline struct file *file_of(long fd)
 	if (fd >= 0 && fd < BPF_CORE_READ(table, max_fds))
 		bpf_probe_read_kernel(&file, sizeof(file), BPF_CORE_READ(table, fd) + fd);
 	return file;
-}
-
-/* Whose a system call is, is asked for one in 64 only. */
-static __always_inline void count(void)
-{
-	__u32 zero = 0;
-	__u64 *n = bpf_map_lookup_elem(&calls, &zero);
-	if (n && !(++*n & 63) && current_proc())
-		__sync_fetch_and_add(&runs, 64);
 }
 
 /* file: 0 where there is none. */
@@ -221,7 +204,6 @@ static __always_inline void by_path(struct proc *p, const char *path, int kind)
 SEC("tp_btf/sys_exit")
 int BPF_PROG(shm_used, struct pt_regs *regs, long result)
 {
-	count();
 	int kind = kind_of(NUMBER(regs));
 	if (!kind || (result < 0 && result != -ENOSPC))
 		return 0;

@@ -24,7 +24,7 @@ var Probe = probe.Probe{
 	Doc:   "bytes that each process of the run puts into /dev/shm, and its calls that find no room there; from the kernel",
 	Tier:  probe.Kernel,
 	Needs: []probe.Need{probe.Tracepoint("sys_exit", "how much each worker has put into /dev/shm; how full that is remains")},
-	After: []string{"process"},
+	After: []string{"process", "files"}, // which counts the system calls
 	Start: kernelSide.Start,
 }
 
@@ -75,7 +75,7 @@ func open(r *probe.Recording, p *probe.Programs) probe.Handler {
 	return probe.Handler{
 		Take: w.take,
 		Look: w.look,
-		Runs: func() uint64 { return p.Counter(shmVarRuns, 0) },
+		Runs: r.SystemCalls,
 		End:  w.end,
 	}
 }
