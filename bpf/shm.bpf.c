@@ -56,38 +56,6 @@ const enum shm_call *unused_shm_call __attribute__((unused));
 
 enum { S_IFMT = 0170000, S_IFREG = 0100000 }; /* include/uapi/linux/stat.h */
 enum { FMODE_WRITE = 2, FMODE_CREATED = 0x100000 }; /* of f_mode, include/linux/fs.h */
-enum { ENOSPC = 28 }; /* include/uapi/asm-generic/errno-base.h */
-enum { SHM_UNLINK = SHM_WRITE + 1 };
-
-/* The numbers are those of asm/unistd.h. A program of 32 bits has others and is not seen. */
-#if defined(__TARGET_ARCH_x86)
-#define NUMBER(regs) ((regs)->orig_ax)
-#define ARG0(regs) ((regs)->di)
-#define ARG1(regs) ((regs)->si)
-#define ARG2(regs) ((regs)->dx)
-#define ARG3(regs) ((regs)->r10)
-enum { OPEN = 2, CREAT = 85, OPENAT = 257, OPENAT2 = 437, FTRUNCATE = 77, FALLOCATE = 285, WRITE = 1, PWRITE64 = 18, WRITEV = 20, PWRITEV = 296, UNLINK = 87, UNLINKAT = 263 };
-#elif defined(__TARGET_ARCH_arm64)
-#define NUMBER(regs) ((regs)->syscallno)
-#define ARG0(regs) ((regs)->orig_x0)
-#define ARG1(regs) ((regs)->regs[1])
-#define ARG2(regs) ((regs)->regs[2])
-#define ARG3(regs) ((regs)->regs[3])
-enum { OPEN = -2, CREAT = -3, OPENAT = 56, OPENAT2 = 437, FTRUNCATE = 46, FALLOCATE = 47, WRITE = 64, PWRITE64 = 68, WRITEV = 66, PWRITEV = 70, UNLINK = -4, UNLINKAT = 35 };
-#endif
-
-static __always_inline int kind_of(long number)
-{
-	if (number == WRITE || number == PWRITE64 || number == WRITEV || number == PWRITEV)
-		return SHM_WRITE;
-	if (number == OPENAT || number == OPEN || number == OPENAT2 || number == CREAT)
-		return SHM_OPEN;
-	if (number == FTRUNCATE)
-		return SHM_TRUNCATE;
-	if (number == FALLOCATE)
-		return SHM_ALLOCATE;
-	return number == UNLINK || number == UNLINKAT ? SHM_UNLINK : 0;
-}
 
 /* The open file of a descriptor of the calling process. */
 static __always_inline struct file *file_of(long fd)
@@ -201,10 +169,11 @@ static __always_inline void by_path(struct proc *p, const char *path, int kind)
 	}
 }
 
+/* Never attached: that of files.bpf.c goes on to it. */
 SEC("tp_btf/sys_exit")
 int BPF_PROG(shm_used, struct pt_regs *regs, long result)
 {
-	int kind = kind_of(NUMBER(regs));
+	int kind = shm_call(NUMBER(regs));
 	if (!kind || (result < 0 && result != -ENOSPC))
 		return 0;
 	struct proc *p = current_proc();

@@ -50,6 +50,7 @@ type filesProc struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	filesMapBeside          = "beside"
 	filesMapCalls           = "calls"
 	filesMapFiles           = "files"
 	filesMapOpens           = "opens"
@@ -112,10 +113,11 @@ type filesProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type filesMapSpecs struct {
-	Calls *ebpf.MapSpec `ebpf:"calls"`
-	Files *ebpf.MapSpec `ebpf:"files"`
-	Opens *ebpf.MapSpec `ebpf:"opens"`
-	Procs *ebpf.MapSpec `ebpf:"procs"`
+	Beside *ebpf.MapSpec `ebpf:"beside"`
+	Calls  *ebpf.MapSpec `ebpf:"calls"`
+	Files  *ebpf.MapSpec `ebpf:"files"`
+	Opens  *ebpf.MapSpec `ebpf:"opens"`
+	Procs  *ebpf.MapSpec `ebpf:"procs"`
 }
 
 // filesVariableSpecs contains global variables before they are loaded into the kernel.
@@ -150,14 +152,16 @@ func (o *filesObjects) Close() error {
 //
 // It can be passed to loadFilesObjects or ebpf.CollectionSpec.LoadAndAssign.
 type filesMaps struct {
-	Calls *ebpf.Map `ebpf:"calls"`
-	Files *ebpf.Map `ebpf:"files"`
-	Opens *ebpf.Map `ebpf:"opens"`
-	Procs *ebpf.Map `ebpf:"procs"`
+	Beside *ebpf.Map `ebpf:"beside"`
+	Calls  *ebpf.Map `ebpf:"calls"`
+	Files  *ebpf.Map `ebpf:"files"`
+	Opens  *ebpf.Map `ebpf:"opens"`
+	Procs  *ebpf.Map `ebpf:"procs"`
 }
 
 func (m *filesMaps) Close() error {
 	return _FilesClose(
+		m.Beside,
 		m.Calls,
 		m.Files,
 		m.Opens,
