@@ -134,7 +134,7 @@ struct {
 } parents SEC(".maps");
 
 /* At which descriptor the parent of the calling process has a file open that this one has as fd; -1: it has not. */
-static __noinline int at_parent(__u64 file, __u32 fd)
+__noinline int at_parent(__u64 file, __u32 fd)
 {
 	struct task_struct *parent = bpf_get_current_task_btf()->real_parent;
 	if ((__u64)file_of(parent, fd) == file)

@@ -2,7 +2,7 @@
 
 /* What each process of the run does in shared memory: files that it makes in a tmpfs, by how much it makes them longer, names that it
    removes, and calls that find no room. Counted in a map: a training makes thousands of such files in a second. At the end of the
-   system calls, as in files.bpf.c: programs at the functions of the tmpfs itself would cost other calls nothing, but are refused where
+   system calls, as in files.bpf.c, which counts them for both: programs at the functions of the tmpfs itself would cost other calls nothing, but are refused where
    kernels are locked down, and have other arguments from version to version. Whether a tmpfs is the one at /dev/shm is found out by
    the recorder, from its device. */
 #include "core.h"
@@ -17,7 +17,6 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-__u64 runs; /* about how many system calls the run's processes have made: each is a run of the program */
 __u64 changed; /* set when anything is counted in uses; the recorder clears it before it reads them */
 __u64 rung; /* when the recorder was woken last */
 __u64 lost_uses; /* calls of processes that found no room in uses */
@@ -49,13 +48,6 @@ struct {
 	__uint(max_entries, 256 << 10);
 } full SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
-} calls SEC(".maps"); /* of all processes of the machine */
-
 /* bpf2go exports a type only if something of it exists. */
 const struct full_event *unused_full_event __attribute__((unused));
 const enum shm_call *unused_shm_call __attribute__((unused));
@@ -64,38 +56,6 @@ const enum shm_call *unused_shm_call __attribute__((unused));
 
 enum { S_IFMT = 0170000, S_IFREG = 0100000 }; /* include/uapi/linux/stat.h */
 enum { FMODE_WRITE = 2, FMODE_CREATED = 0x100000 }; /* of f_mode, include/linux/fs.h */
-enum { ENOSPC = 28 }; /* include/uapi/asm-generic/errno-base.h */
-enum { SHM_UNLINK = SHM_WRITE + 1 };
-
-/* The numbers are those of asm/unistd.h. A program of 32 bits has others and is not seen. */
-#if defined(__TARGET_ARCH_x86)
-#define NUMBER(regs) ((regs)->orig_ax)
-#define ARG0(regs) ((regs)->di)
-#define ARG1(regs) ((regs)->si)
-#define ARG2(regs) ((regs)->dx)
-#define ARG3(regs) ((regs)->r10)
-enum { OPEN = 2, CREAT = 85, OPENAT = 257, OPENAT2 = 437, FTRUNCATE = 77, FALLOCATE = 285, WRITE = 1, PWRITE64 = 18, WRITEV = 20, PWRITEV = 296, UNLINK = 87, UNLINKAT = 263 };
-#elif defined(__TARGET_ARCH_arm64)
-#define NUMBER(regs) ((regs)->syscallno)
-#define ARG0(regs) ((regs)->orig_x0)
-#define ARG1(regs) ((regs)->regs[1])
-#define ARG2(regs) ((regs)->regs[2])
-#define ARG3(regs) ((regs)->regs[3])
-enum { OPEN = -2, CREAT = -3, OPENAT = 56, OPENAT2 = 437, FTRUNCATE = 46, FALLOCATE = 47, WRITE = 64, PWRITE64 = 68, WRITEV = 66, PWRITEV = 70, UNLINK = -4, UNLINKAT = 35 };
-#endif
-
-static __always_inline int kind_of(long number)
-{
-	if (number == WRITE || number == PWRITE64 || number == WRITEV || number == PWRITEV)
-		return SHM_WRITE;
-	if (number == OPENAT || number == OPEN || number == OPENAT2 || number == CREAT)
-		return SHM_OPEN;
-	if (number == FTRUNCATE)
-		return SHM_TRUNCATE;
-	if (number == FALLOCATE)
-		return SHM_ALLOCATE;
-	return number == UNLINK || number == UNLINKAT ? SHM_UNLINK : 0;
-}
 
 /* The open file of a descriptor of the calling process. */
 static __always_inline struct file *file_of(long fd)
@@ -106,15 +66,6 @@ static __always_inline struct file *file_of(long fd)
 	if (fd >= 0 && fd < BPF_CORE_READ(table, max_fds))
 		bpf_probe_read_kernel(&file, sizeof(file), BPF_CORE_READ(table, fd) + fd);
 	return file;
-}
-
-/* Whose a system call is, is asked for one in 64 only. */
-static __always_inline void count(void)
-{
-	__u32 zero = 0;
-	__u64 *n = bpf_map_lookup_elem(&calls, &zero);
-	if (n && !(++*n & 63) && current_proc())
-		__sync_fetch_and_add(&runs, 64);
 }
 
 /* file: 0 where there is none. */
@@ -218,11 +169,11 @@ static __always_inline void by_path(struct proc *p, const char *path, int kind)
 	}
 }
 
+/* Never attached: that of files.bpf.c goes on to it. */
 SEC("tp_btf/sys_exit")
 int BPF_PROG(shm_used, struct pt_regs *regs, long result)
 {
-	count();
-	int kind = kind_of(NUMBER(regs));
+	int kind = shm_call(NUMBER(regs));
 	if (!kind || (result < 0 && result != -ENOSPC))
 		return 0;
 	struct proc *p = current_proc();

@@ -66,6 +66,7 @@ type file struct {
 
 func open(r *probe.Recording, p *probe.Programs) probe.Handler {
 	w := &watcher{Recording: r, programs: p, procs: map[uint32]*process{}, refused: map[uint32]uint64{}}
+	r.SystemCalls = p.Maps[filesMapBeside]
 	return probe.Handler{
 		Take:   w.take,
 		Look:   func(time.Time) (time.Time, error) { w.tell(); return time.Time{}, nil },

@@ -50,6 +50,7 @@ type filesProc struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	filesMapBeside          = "beside"
 	filesMapCalls           = "calls"
 	filesMapFiles           = "files"
 	filesMapOpens           = "opens"
@@ -114,6 +115,7 @@ type filesProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type filesMapSpecs struct {
+	Beside  *ebpf.MapSpec `ebpf:"beside"`
 	Calls   *ebpf.MapSpec `ebpf:"calls"`
 	Files   *ebpf.MapSpec `ebpf:"files"`
 	Opens   *ebpf.MapSpec `ebpf:"opens"`
@@ -154,6 +156,7 @@ func (o *filesObjects) Close() error {
 //
 // It can be passed to loadFilesObjects or ebpf.CollectionSpec.LoadAndAssign.
 type filesMaps struct {
+	Beside  *ebpf.Map `ebpf:"beside"`
 	Calls   *ebpf.Map `ebpf:"calls"`
 	Files   *ebpf.Map `ebpf:"files"`
 	Opens   *ebpf.Map `ebpf:"opens"`
@@ -163,6 +166,7 @@ type filesMaps struct {
 
 func (m *filesMaps) Close() error {
 	return _FilesClose(
+		m.Beside,
 		m.Calls,
 		m.Files,
 		m.Opens,

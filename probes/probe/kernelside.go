@@ -22,7 +22,10 @@ type KernelSide struct {
 	// Prepare sets the programs up for a recording, before they are loaded; nil:
 	// there is nothing to set.
 	Prepare func(spec *ebpf.CollectionSpec, r *Recording) error
-	Ring    string // the map that hands over records; "": the programs only count
+	// Behind is where the programs go in place of being attached: another probe's
+	// goes on to them, whose time theirs is part of. nil: they are attached.
+	Behind func(r *Recording) *ebpf.Map
+	Ring   string // the map that hands over records; "": the programs only count
 	// Pause is how long a record may lie in the ring. The first one after such a
 	// time without any rings a bell: the programs see to that.
 	Pause time.Duration
@@ -74,8 +77,17 @@ func (k *KernelSide) Start(r *Recording) (Watch, error) {
 		}
 		shared[processMap] = r.Descendants
 	}
-	p, err := attach(spec, shared, r.KernelTypes)
+	p, err := load(spec, shared, r.KernelTypes)
 	if err != nil {
+		return Watch{}, err
+	}
+	if k.Behind != nil {
+		err = p.follow(k.Behind(r))
+	} else {
+		err = p.attach()
+	}
+	if err != nil {
+		p.close()
 		return Watch{}, err
 	}
 	p.rows = r.Rows
@@ -123,9 +135,8 @@ type Programs struct {
 	cost   programCost
 }
 
-// attach loads what a specification holds, with some maps taken from elsewhere,
-// and attaches each program where its section says.
-func attach(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map, types *btf.Cache) (*Programs, error) {
+// load loads what a specification holds, with some maps taken from elsewhere.
+func load(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map, types *btf.Cache) (*Programs, error) {
 	// Before 5.11 maps count against it; where it may not be raised, loading says
 	// so. (The package rlimit of cilium/ebpf calls bpf(2) when it is imported.)
 	_ = unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY})
@@ -133,16 +144,29 @@ func attach(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map, types *btf.C
 	if err != nil {
 		return nil, fmt.Errorf("load eBPF: %w", err)
 	}
-	p := &Programs{Collection: c, told: map[string]uint64{}}
-	for name, program := range c.Programs {
+	return &Programs{Collection: c, told: map[string]uint64{}}, nil
+}
+
+// attach attaches each program where its section says.
+func (p *Programs) attach() error {
+	for name, program := range p.Programs {
 		l, err := link.AttachTracing(link.TracingOptions{Program: program})
 		if err != nil {
-			p.close()
-			return nil, fmt.Errorf("attach %s: %w", name, err)
+			return fmt.Errorf("attach %s: %w", name, err)
 		}
 		p.links = append(p.links, l)
 	}
-	return p, nil
+	return nil
+}
+
+// follow puts each program into the array from which another one goes on to it.
+func (p *Programs) follow(array *ebpf.Map) error {
+	for name, program := range p.Programs {
+		if err := array.Put(uint32(0), program); err != nil {
+			return fmt.Errorf("go on to %s: %w", name, err)
+		}
+	}
+	return nil
 }
 
 // close detaches the programs and frees the maps.

@@ -54,6 +54,9 @@ type Recording struct {
 	// Of the kernel tier, set by the probe that follows the processes; nil without it.
 	Descendants *ebpf.Map // map procs of bpf/procs.h, for the other eBPF programs
 	Tree        *Tree
+	// SystemCalls is where a program goes that looks at the ends of system calls, as
+	// number 0: the one that is attached there goes on to it. Set by the files probe.
+	SystemCalls *ebpf.Map
 }
 
 // Need is something a probe wants from the machine. `dptrace doctor` tries it.

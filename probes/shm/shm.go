@@ -24,16 +24,17 @@ var Probe = probe.Probe{
 	Doc:   "bytes that each process of the run puts into /dev/shm, and its calls that find no room there; from the kernel",
 	Tier:  probe.Kernel,
 	Needs: []probe.Need{probe.Tracepoint("sys_exit", "how much each worker has put into /dev/shm; how full that is remains")},
-	After: []string{"process"},
+	After: []string{"process", "files"}, // whose program goes on to this one
 	Start: kernelSide.Start,
 }
 
 var kernelSide = probe.KernelSide{
-	Probe: "shm",
-	Load:  loadShm,
-	Ring:  shmMapFull,
-	Pause: 100 * time.Millisecond, // BELL_NS of bpf/shm.bpf.c
-	Table: "shm_full",
+	Probe:  "shm",
+	Load:   loadShm,
+	Behind: func(r *probe.Recording) *ebpf.Map { return r.SystemCalls },
+	Ring:   shmMapFull,
+	Pause:  100 * time.Millisecond, // BELL_NS of bpf/shm.bpf.c
+	Table:  "shm_full",
 	Drops: []probe.Drop{
 		{Variable: shmVarLostEvents, Table: "shm_full", Reason: "the ring of the shm probe was full"},
 		{Variable: shmVarLostUses, Table: "shm_use", Reason: "calls of more processes at once than the shm probe counts for"},
@@ -75,7 +76,6 @@ func open(r *probe.Recording, p *probe.Programs) probe.Handler {
 	return probe.Handler{
 		Take: w.take,
 		Look: w.look,
-		Runs: func() uint64 { return p.Counter(shmVarRuns, 0) },
 		End:  w.end,
 	}
 }

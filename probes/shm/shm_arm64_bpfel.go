@@ -73,7 +73,6 @@ type shmShmUse struct {
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
-	shmMapCalls           = "calls"
 	shmMapFull            = "full"
 	shmMapProcs           = "procs"
 	shmMapSizes           = "sizes"
@@ -83,7 +82,6 @@ const (
 	shmVarLostEvents      = "lost_events"
 	shmVarLostUses        = "lost_uses"
 	shmVarRung            = "rung"
-	shmVarRuns            = "runs"
 	shmVarUnusedFullEvent = "unused_full_event"
 	shmVarUnusedShmCall   = "unused_shm_call"
 )
@@ -137,7 +135,6 @@ type shmProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type shmMapSpecs struct {
-	Calls *ebpf.MapSpec `ebpf:"calls"`
 	Full  *ebpf.MapSpec `ebpf:"full"`
 	Procs *ebpf.MapSpec `ebpf:"procs"`
 	Sizes *ebpf.MapSpec `ebpf:"sizes"`
@@ -152,7 +149,6 @@ type shmVariableSpecs struct {
 	LostEvents      *ebpf.VariableSpec `ebpf:"lost_events"`
 	LostUses        *ebpf.VariableSpec `ebpf:"lost_uses"`
 	Rung            *ebpf.VariableSpec `ebpf:"rung"`
-	Runs            *ebpf.VariableSpec `ebpf:"runs"`
 	UnusedFullEvent *ebpf.VariableSpec `ebpf:"unused_full_event"`
 	UnusedShmCall   *ebpf.VariableSpec `ebpf:"unused_shm_call"`
 }
@@ -177,7 +173,6 @@ func (o *shmObjects) Close() error {
 //
 // It can be passed to loadShmObjects or ebpf.CollectionSpec.LoadAndAssign.
 type shmMaps struct {
-	Calls *ebpf.Map `ebpf:"calls"`
 	Full  *ebpf.Map `ebpf:"full"`
 	Procs *ebpf.Map `ebpf:"procs"`
 	Sizes *ebpf.Map `ebpf:"sizes"`
@@ -186,7 +181,6 @@ type shmMaps struct {
 
 func (m *shmMaps) Close() error {
 	return _ShmClose(
-		m.Calls,
 		m.Full,
 		m.Procs,
 		m.Sizes,
@@ -202,7 +196,6 @@ type shmVariables struct {
 	LostEvents      *ebpf.Variable `ebpf:"lost_events"`
 	LostUses        *ebpf.Variable `ebpf:"lost_uses"`
 	Rung            *ebpf.Variable `ebpf:"rung"`
-	Runs            *ebpf.Variable `ebpf:"runs"`
 	UnusedFullEvent *ebpf.Variable `ebpf:"unused_full_event"`
 	UnusedShmCall   *ebpf.Variable `ebpf:"unused_shm_call"`
 }
