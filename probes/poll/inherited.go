@@ -120,7 +120,7 @@ func (w *watcher) list(p *process) {
 			p.shares = append(p.shares, share{s, int32(fd), s.looks, s.moved, s.back})
 		}
 	}
-	if len(p.shares) == 0 {
+	if len(p.shares) == 0 && len(entries) <= mostListed {
 		w.Rows.Append(traces.Position{Head: traces.Head{TsNS: probe.Now(), Proc: known.Number}, Looks: 1, Sought: -1, Source: "fdinfo"})
 	}
 }
