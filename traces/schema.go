@@ -89,6 +89,7 @@ var tables = []*table{
 	define[Dataset](), define[Attribute](), define[Digest](), define[Leftover](), define[Opened](), define[SetEpoch](),
 	define[RngSlot](), define[RngState](), define[RngSearch](), define[Optimizer](), define[Exception](), define[Dist](),
 	define[Memory](), define[Cpu](), define[Limit](), define[Signal](), define[Oom](), define[Cow](), define[Extent](), define[Private](),
+	define[Container](), define[Footprint](),
 	define[Host](), define[Clock](), define[Meta](), define[Lost](), define[Overhead](),
 }
 

@@ -17,6 +17,7 @@ func TestTypes(t *testing.T) {
 		typeException: "exception", typeDist: "dist", typeErrors: "errors", typeExtent: "extent", typePrivate: "private",
 		typeDataset: "dataset", typeAttribute: "attribute", typeDigest: "digest", typeLeftover: "leftover", typeOpened: "opened",
 		typeSetEpoch: "set_epoch", typeAct: "act", typeSearch: "search", typeSplit: "split", typeTransform: "transform",
+		typeContainer: "container", typeFootprint: "footprint",
 	}
 	if !slices.Equal(names, layouts.Types) {
 		t.Errorf("the hook has\n%q, not\n%q", layouts.Types, names)

@@ -33,6 +33,8 @@ const (
 	typeSearch
 	typeSplit
 	typeTransform
+	typeContainer
+	typeFootprint
 )
 
 // The fixed part of a record.

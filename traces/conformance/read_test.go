@@ -23,7 +23,7 @@ var rows = []any{
 	traces.BatchPut{}, traces.BatchFetch{}, traces.FetchSplit{}, traces.Transform{}, traces.BatchNext{},
 	traces.Dataset{}, traces.Attribute{}, traces.Digest{}, traces.Leftover{}, traces.Opened{}, traces.SetEpoch{},
 	traces.RngSlot{}, traces.RngState{}, traces.RngSearch{}, traces.Optimizer{}, traces.Exception{}, traces.Dist{},
-	traces.Memory{}, traces.Cpu{}, traces.Limit{}, traces.Signal{}, traces.Oom{}, traces.Cow{}, traces.Extent{}, traces.Private{},
+	traces.Memory{}, traces.Cpu{}, traces.Limit{}, traces.Signal{}, traces.Oom{}, traces.Cow{}, traces.Extent{}, traces.Private{}, traces.Container{}, traces.Footprint{},
 	traces.Host{}, traces.Clock{}, traces.Meta{}, traces.Lost{}, traces.Overhead{},
 }
 

@@ -10,8 +10,8 @@ import time
 
 from ..patch.load import native
 from . import guard, layouts, mapping
-from .layouts import (ACT, ATTRIBUTE, DATASET, DIGEST, DIST, ERRORS, EXCEPTION, EXTENT, FETCH, LEFTOVER, LOADER, NEXT, OPENED,  # noqa: F401
-                      OPTIMIZER, PAD, PASS, PRIVATE, PROCESS, PUT, SEARCH, SET_EPOCH, SLOT, SPLIT, STATE, TRANSFORM, WORKER)
+from .layouts import (ACT, ATTRIBUTE, CONTAINER, DATASET, DIGEST, DIST, ERRORS, EXCEPTION, EXTENT, FETCH, FOOTPRINT, LEFTOVER,  # noqa: F401
+                      LOADER, NEXT, OPENED, OPTIMIZER, PAD, PASS, PRIVATE, PROCESS, PUT, SEARCH, SET_EPOCH, SLOT, SPLIT, STATE, TRANSFORM, WORKER)
 
 mono = time.monotonic_ns
 cpu = native.cpu  # ns of CPU time of this thread, by which our own cost is counted: the clock's would be the neighbours' too
