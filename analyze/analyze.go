@@ -16,6 +16,7 @@ import (
 	"github.com/dptrace/dptrace/analyze/detect/idleworkers"
 	"github.com/dptrace/dptrace/analyze/detect/lastbatchsize1"
 	"github.com/dptrace/dptrace/analyze/detect/loaderbottleneck"
+	"github.com/dptrace/dptrace/analyze/detect/memorygrowthcache"
 	"github.com/dptrace/dptrace/analyze/detect/memorygrowthcow"
 	"github.com/dptrace/dptrace/analyze/detect/notshuffled"
 	"github.com/dptrace/dptrace/analyze/detect/orderrepeats"
@@ -60,6 +61,7 @@ var Rules = []detect.Rule{
 	idleworkers.Rule,
 	samplesdropped.Rule,
 	memorygrowthcow.Rule,
+	memorygrowthcache.Rule,
 	datasetcopiedperworker.Rule,
 	loaderbottleneck.Rule,
 	epochstartcost.Rule,

@@ -635,10 +635,10 @@ type Container struct {
 // Footprint is the memory of a process as it looked at its containers.
 type Footprint struct {
 	Head              // as in Container
-	Loader     uint32 `col:"loader"`
-	Pass       uint32 `col:"pass"`
-	Worker     int32  `col:"worker"`
-	Served     int64  `col:"served"`
+	Loader     uint32 `col:"loader"`     // as in Container
+	Pass       uint32 `col:"pass"`       // as in Container
+	Worker     int32  `col:"worker"`     // as in Container
+	Served     int64  `col:"served"`     // as in Container
 	When       string `col:"when"`       // window, begin or end of a pass
 	Anon       int64  `col:"anon"`       // bytes, by /proc/self/status; what was copied of inherited pages was in it from the begin; -1 not known
 	File       int64  `col:"file"`       // of mapped files
