@@ -616,7 +616,7 @@ type Container struct {
 	Loader      uint32 `col:"loader"`       // as in BatchFetch; of the main process the one whose batch was handed over
 	Pass        uint32 `col:"pass"`         // as in BatchFetch
 	Worker      int32  `col:"worker"`       // -1: the main process
-	Served      int64  `col:"served"`       // batches that the worker has fetched so far, in all passes; that were handed to the loop, by all loaders
+	Served      int64  `col:"served"`       // batches so far, in all passes: fetched by the worker, handed to the loop by all loaders
 	Path        string `col:"path"`         // as the program calls it: dataset.cache['x']; dataset.rows[*] of many side by side
 	Function    string `col:"function"`     // whose variable the path begins with: __main__.main; "" it begins with a root or a module
 	Class       string `col:"class"`        // without builtins
@@ -640,7 +640,7 @@ type Footprint struct {
 	Worker     int32  `col:"worker"`     // as in Container
 	Served     int64  `col:"served"`     // as in Container
 	When       string `col:"when"`       // window, begin or end of a pass
-	Anon       int64  `col:"anon"`       // bytes, by /proc/self/status; what was copied of inherited pages was in it from the begin; -1 not known
+	Anon       int64  `col:"anon"`       // bytes, by /proc/self/status; what is copied of inherited pages has always been in it; -1 not known
 	File       int64  `col:"file"`       // of mapped files
 	Shm        int64  `col:"shm"`        // of shared memory
 	Swap       int64  `col:"swap"`       // swapped out

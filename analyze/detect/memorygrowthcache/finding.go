@@ -175,8 +175,8 @@ func (j *judgement) split(l leak) []finding.Evidence {
 		}
 		refs = append(refs, f.Refs...)
 	}
-	return []finding.Evidence{{Refs: refs, Text: fmt.Sprintf("Between the first and the last look the memory of %s changed: %s new anonymous, "+
-		"%s files, %s shared memory; %s that was shared before became its own.", l.holders(), signed(anon), signed(file), signed(shm),
+	return []finding.Evidence{{Refs: refs, Text: fmt.Sprintf("Between the first and the last look the memory of %s changed: %s new "+
+		"anonymous, %s files, %s shared memory; %s that was shared before became its own.", l.holders(), signed(anon), signed(file), signed(shm),
 		words.Bytes(copied))}}
 }
 
@@ -214,8 +214,8 @@ func (j *judgement) unnamedFinding(l leak) finding.Finding {
 	if len(l.line.Series) > 0 {
 		s = l.line.Series[0]
 	}
-	text := fmt.Sprintf("New anonymous memory of %s: %s. A batch added %s in pass %d and %s in pass %d.", l.holders(), strings.Join(each, ", "),
-		words.Bytes(int64(s.Rates()[0].PerBatch())), s.Rates()[0].Pass,
+	text := fmt.Sprintf("New anonymous memory of %s: %s. A batch added %s in pass %d and %s in pass %d.", l.holders(),
+		strings.Join(each, ", "), words.Bytes(int64(s.Rates()[0].PerBatch())), s.Rates()[0].Pass,
 		words.Bytes(int64(s.Rates()[len(s.Rates())-1].PerBatch())), s.Rates()[len(s.Rates())-1].Pass)
 	return finding.Finding{
 		Certainty: finding.Likely,
@@ -223,8 +223,8 @@ func (j *judgement) unnamedFinding(l leak) finding.Finding {
 			words.Bytes(l.bytes), l.pace()),
 		Evidence: append([]finding.Evidence{{Text: text, Refs: refs}}, l.limits()...),
 		Cost:     l.cost(),
-		Fix: "Look for what keeps objects alive that the dataset's attributes do not lead to: a C extension (an image or video decoder that is\n" +
-			"opened for each sample and never closed), a closure, a thread's variables, a reference cycle with a __del__.",
+		Fix: "Look for what keeps objects alive that the dataset's attributes do not lead to: a C extension (an image or video decoder that\n" +
+			"is opened for each sample and never closed), a closure, a thread's variables, a reference cycle with a __del__.",
 		Facts: l,
 	}
 }

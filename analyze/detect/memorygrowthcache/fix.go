@@ -47,8 +47,8 @@ func (j *judgement) fix(l leak) string {
 	case l.kind == capped:
 		return place + fmt.Sprintf("A smaller maxsize or maxlen: %d fit", n)
 	case l.line.Graph:
-		return place + fmt.Sprintf("Where it is filled, keep the number and not the graph:\n%s.append(loss.item())  # or x.detach().clone() for more than one number",
-			expr)
+		return place + fmt.Sprintf("Where it is filled, keep the number and not the graph:\n"+
+			"%s.append(loss.item())  # or x.detach().clone() for more than one number", expr)
 	case strings.Contains(class, "lru_cache"):
 		return place + fmt.Sprintf("At the function:\n@functools.lru_cache(maxsize=%d)", n)
 	case strings.HasSuffix(class, "dict"), strings.HasSuffix(class, "counter"):

@@ -39,34 +39,15 @@ const (
 )
 
 func judge(k *detect.Case) detect.Verdict {
-	j := &judgement{Case: k, growth: detect.Of(k, growth.Source), limits: detect.Of(k, memory.LimitSource), looks: detect.Of(k, memory.LookSource)}
-	crews := j.growth.Crews(k.Loaders)
-	best := map[string]leak{} // of each container the start of workers that it grew most in
-	var order []string
-	for _, crew := range crews {
-		for i := range crew.Lines {
-			l := j.weigh(crew, &crew.Lines[i])
-			id := fmt.Sprint(l.line.InWorkers(), l.line.Path, "\x00", l.line.Function)
-			old, known := best[id]
-			if !known {
-				order = append(order, id)
-			}
-			if !known || l.certainty > old.certainty || l.certainty == old.certainty && l.bytes > old.bytes {
-				l.starts = old.starts
-				best[id] = l
-			}
-			if l.certainty > 0 {
-				kept := best[id]
-				kept.starts++
-				best[id] = kept
-			}
-		}
+	j := &judgement{
+		Case: k, growth: detect.Of(k, growth.Source), limits: detect.Of(k, memory.LimitSource), looks: detect.Of(k, memory.LookSource),
 	}
+	crews := j.growth.Crews(k.Loaders)
+	leaks := j.leaks(crews)
 	var found []finding.Finding
-	var first string
-	bounded, open := 0, ""
-	for _, id := range order {
-		l := best[id]
+	var first, open string
+	bounded := 0
+	for _, l := range leaks {
 		switch {
 		case l.certainty > 0:
 			found = append(found, j.finding(l))
@@ -94,6 +75,31 @@ func judge(k *detect.Case) detect.Verdict {
 		return detect.CannotTell(reason).Noting(found...)
 	}
 	return detect.Clean(j.looked(crews, bounded)).Noting(found...)
+}
+
+// leaks is the containers of all crews: of each the start of workers that it is
+// surest of, or grew most in.
+func (j *judgement) leaks(crews []*growth.Crew) (all []leak) {
+	type container struct {
+		workers        bool
+		path, function string
+	}
+	at := map[container]int{}
+	for _, crew := range crews {
+		for i := range crew.Lines {
+			l := j.weigh(crew, &crew.Lines[i])
+			k := container{l.line.InWorkers(), l.line.Path, l.line.Function}
+			old, known := at[k]
+			switch {
+			case !known:
+				at[k] = len(all)
+				all = append(all, l)
+			case l.certainty > all[old].certainty || l.certainty == all[old].certainty && l.bytes > all[old].bytes:
+				all[old] = l
+			}
+		}
+	}
+	return all
 }
 
 // judgement of one loader.
@@ -142,7 +148,8 @@ func (j *judgement) looked(crews []*growth.Crew, bounded int) string {
 			grown, looks, processes = max(grown, f.Anon), looks+int64(f.Looks), processes+1
 		}
 	}
-	text := fmt.Sprintf("%s looks at %s, which grew by no more than %s", words.Number(looks), words.Count(processes, "process"), words.Bytes(grown))
+	text := fmt.Sprintf("%s looks at %s, which grew by no more than %s", words.Number(looks), words.Count(processes, "process"),
+		words.Bytes(grown))
 	if bounded > 0 {
 		text += fmt.Sprintf("; %s of those that grew stopped, or took little", words.Count(bounded, "container"))
 	}

@@ -11,11 +11,9 @@ import (
 
 // leak is a container that grew, and what that comes to.
 type leak struct {
-	crew   *growth.Crew
-	line   *growth.Line // of unnamed growth it has no path
-	shape  growth.Shape
-	starts int // of workers, in which it was worth telling
-
+	crew      *growth.Crew
+	line      *growth.Line // of unnamed growth it has no path
+	shape     growth.Shape
 	certainty finding.Certainty // 0: not worth a note
 	kind      kind
 	bytes     int64        // that it grew by, in all processes
@@ -134,7 +132,7 @@ func (l *leak) classify(j *judgement) {
 		l.certainty = finding.Likely
 	case l.kind != endless && !fits && (l.shape == growth.Steady || l.shape == growth.Slowing):
 		l.certainty = finding.Likely
-	case l.kind == once && l.full == 0 && !l.finished() && l.limit.Share() >= significant:
+	case l.kind == once && l.full == 0 && l.shape == growth.Steady && j.First().Iterable() && l.limit.Share() >= significant:
 		l.certainty = finding.Likely
 	}
 }
@@ -159,19 +157,24 @@ func (l *leak) fullAt(final func(*growth.Series) float64) int64 {
 // it. 0: not known.
 func (j *judgement) reach(l *leak, s *growth.Series) float64 {
 	m := memberOf(l.crew, s.Process)
-	items, _, served := s.Growth()
-	o := m.Loader.First()
-	if o.Iterable || o.Length <= 0 || served <= 0 || len(m.Passes) == 0 {
-		return 0
-	}
+	items, _, _ := s.Growth()
 	if l.finished() {
 		return float64(items)
 	}
-	batches := float64(o.Length) / float64(max(o.BatchSize, 1))
-	if m.Worker >= 0 && !m.Passes[0].DataLoader().Persistent {
+	o, rates := m.Loader.First(), s.Rates()
+	if o.Iterable || len(rates) == 0 {
+		return 0
+	}
+	batches := float64(o.Length) / float64(max(o.BatchSize, 1)) // of all samples; the length of a class of the program's own is not known
+	for _, p := range m.Loader.Passes {
+		if p.Exhausted {
+			batches = max(batches, float64(p.Delivered))
+		}
+	}
+	if len(m.Passes) > 0 && m.Worker >= 0 && !m.Passes[0].DataLoader().Persistent {
 		batches /= float64(max(o.NumWorkers, 1))
 	}
-	return float64(items) / float64(served) * batches
+	return max(rates[0].PerBatch()*batches, 0)
 }
 
 // finished reports whether its workers are gone, after a pass that they served to

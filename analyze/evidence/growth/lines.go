@@ -204,8 +204,8 @@ func (l *Line) Rate() float64 {
 // Refs are the first and the last look at it in some processes.
 func (l *Line) Refs() (refs []finding.Ref) {
 	for i := range l.Series[:min(len(l.Series), 8)] {
-		points := l.Series[i].Points
-		refs = append(refs, ref(l.Series[i].Process, "container", points[0].Seq), ref(l.Series[i].Process, "container", points[len(points)-1].Seq))
+		p, points := l.Series[i].Process, l.Series[i].Points
+		refs = append(refs, ref(p, "container", points[0].Seq), ref(p, "container", points[len(points)-1].Seq))
 	}
 	return refs
 }

@@ -8,7 +8,6 @@ import types
 
 _REMOVE = {"pop", "popitem", "popleft", "clear", "cache_clear", "remove", "discard", "move_to_end", "truncate", "resize_", "__delitem__"}
 _DELETES = {"DELETE_SUBSCR", "DELETE_SLICE"}
-_SLICES = {"STORE_SLICE", "BUILD_SLICE", "BINARY_SLICE"}
 _ORDER = {"<", "<=", ">", ">=", "==", "!="}
 _REMAINDERS = {"BINARY_MODULO", "BINARY_AND", "INPLACE_MODULO", "INPLACE_AND"}
 _STORES = {"STORE_ATTR", "STORE_GLOBAL", "STORE_NAME", "STORE_FAST", "STORE_DEREF"}
@@ -27,13 +26,15 @@ def of(name, codes):
     if any("len" in code.co_names or "__len__" in code.co_names for code in touching):
         return "measures"
     for code in touching:
+        before = ""
         for op in dis.get_instructions(code):
             if op.opname == "COMPARE_OP" and any(op.argrepr.startswith(sign) or "(%s)" % sign in op.argrepr for sign in _ORDER):
                 return "compares"
             if op.opname in _REMAINDERS or op.opname == "BINARY_OP" and op.argrepr in ("%", "%=", "&", "&="):
                 return "compares"
-            if op.opname in _SLICES:
+            if op.opname == "STORE_SLICE" or op.opname == "STORE_SUBSCR" and before == "BUILD_SLICE":
                 return "removes"
+            before = op.opname
             if op.opname in _STORES and op.argval == name and code.co_name not in ("__init__", "<module>", "setup"):
                 return "replaces"
     return ""

@@ -23,7 +23,7 @@ MAX_TOLD = 12  # containers in a look, those that have grown most
 MAX_KNOWN = 4096
 MAX_FRAMES = 24
 MIN_ITEMS = 16  # that a container has grown by, to be told of,
-MIN_BYTES = 64 << 10  # or so many bytes
+MIN_BYTES = 64 << 10  # and so many bytes
 MIN_TEXT = 16 << 10  # of a str or bytes that is looked at
 MANY = 4  # containers side by side that grow become one
 MAX_THROUGH = 20000  # items of a table that is gone through for the lengths of what it holds
@@ -215,7 +215,7 @@ class Growth:
                         continue
                     # Of one that was not there at the first look, all that it holds is new; the others began with what they had.
                     first = self.first[key] = (0, 0) if self.looked and c.obj is not None else (c.items, total)
-                if c.items - first[0] >= MIN_ITEMS or key in self.told:
+                if c.items > first[0] or key in self.told:
                     grown.append((c, first))
         for c, first in grown:
             if addresses.now() > deadline:
@@ -225,8 +225,8 @@ class Growth:
                 more, c.cap = max(c.items - first[0], 0), sizes.cap(c.obj, c.cls)
                 weight = sizes.grown(c.obj, c.cls, c.items, more)
                 c.added, c.shared, c.graph = weight.bytes, weight.shared, weight.graph
-        found = [(c, f) for c, f in together(grown) if c.cap >= 0 or c.added + c.shared >= MIN_BYTES or c.graph or c.obj is None
-                 or (c.path, c.function) in self.told]
+        found = [(c, f) for c, f in together(grown) if (c.path, c.function) in self.told or c.items - f[0] >= MIN_ITEMS and (
+            c.cap >= 0 or c.added + c.shared >= MIN_BYTES or c.graph or c.obj is None)]
         found.sort(key=lambda each: -each[0].added - each[0].shared)
         self.told.update((c.path, c.function) for c, _ in found[:MAX_TOLD])
         return found[:MAX_TOLD], cut
