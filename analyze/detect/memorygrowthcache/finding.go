@@ -146,15 +146,16 @@ func (l *leak) limits() []finding.Evidence {
 		text += fmt.Sprintf("; %s of it were in use", words.Bytes(l.limit.Usage))
 	}
 	text += "."
+	pace := "At " + words.Bytes(int64(l.perSecond)) + " per second, as observed,"
 	switch s := l.seconds(); {
 	case l.kind == endless && s >= 0:
-		text += fmt.Sprintf(" At %s per second, as observed, it is reached %s after the last look.", words.Bytes(int64(l.perSecond)), words.Seconds(s))
+		text += fmt.Sprintf(" %s it is reached %s after the last look.", pace, words.Seconds(s))
 	case l.full > l.bytes && l.free() >= 0 && l.full-l.bytes <= l.free():
 		text += fmt.Sprintf(" What is still to come, %s, fits.", words.Bytes(l.full-l.bytes))
 	case l.full > l.bytes && l.free() >= 0:
 		text += fmt.Sprintf(" What is still to come, %s, does not fit.", words.Bytes(l.full-l.bytes))
 		if s >= 0 {
-			text += fmt.Sprintf(" At %s per second, as observed, the limit is reached %s after the last look.", words.Bytes(int64(l.perSecond)), words.Seconds(s))
+			text += fmt.Sprintf(" %s the limit is reached %s after the last look.", pace, words.Seconds(s))
 		}
 	}
 	return []finding.Evidence{{Text: text, Refs: []finding.Ref{l.limit.Ref}}}

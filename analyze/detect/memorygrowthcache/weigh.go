@@ -121,6 +121,12 @@ func (l *leak) classify(j *judgement) {
 	default:
 		return
 	}
+	l.judge(j.First().Iterable())
+}
+
+// judge says how sure it is that growth of this kind is a bug. stream: of a
+// stream nobody knows how much is to come.
+func (l *leak) judge(stream bool) {
 	if l.bytes >= noteworthy {
 		l.certainty = finding.Note
 	}
@@ -130,9 +136,9 @@ func (l *leak) classify(j *judgement) {
 		l.certainty = finding.Proven
 	case l.kind == endless && l.seconds() >= 0 && l.seconds() < soon:
 		l.certainty = finding.Likely
-	case l.kind != endless && !fits && (l.shape == growth.Steady || l.shape == growth.Slowing):
+	case l.kind != endless && !fits && l.shape >= growth.Slowing:
 		l.certainty = finding.Likely
-	case l.kind == once && l.full == 0 && l.shape == growth.Steady && j.First().Iterable() && l.limit.Share() >= significant:
+	case l.kind == once && l.full == 0 && l.shape == growth.Steady && stream && l.limit.Share() >= significant:
 		l.certainty = finding.Likely
 	}
 }
