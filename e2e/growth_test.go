@@ -1,7 +1,7 @@
 package e2e
 
 import (
-	"os"
+	"encoding/json"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -67,37 +67,55 @@ func TestGrowth(t *testing.T) {
 			names = append(names, s.name)
 		}
 		t.Run(strings.Join(names, " "), func(t *testing.T) {
-			f := formOf(t, "hook", p)
 			t.Parallel()
-			c := tierCase{name: names[0], command: "python growing.py " + strings.Join(names, " "), limited: true, hook: "growth"}
-			c.test(t, p, f, "memory", func(t *testing.T, _ tierCase, _ form, r tierRun) {
-				for i, s := range g.scenes {
-					found, status := "", ""
-					for _, fd := range r.report.Findings {
-						if fd.Rule != memorygrowthcache.Rule.ID || fd.Loader.ID != i+1 {
-							continue
-						}
-						if rank[fd.Certainty] > rank[found] {
-							found = fd.Certainty
-						}
-						if rank[fd.Certainty] > rank["note"] && !strings.HasPrefix(fd.Title, s.path) {
-							t.Errorf("%s: %s %q does not begin with %q", s.name, fd.Certainty, fd.Title, s.path)
-						}
+			said := recordGrowing(t, p, names)
+			for i, s := range g.scenes {
+				found, status := "", ""
+				for _, fd := range said.Findings {
+					if fd.Rule != memorygrowthcache.Rule.ID || fd.Loader.ID != i+1 {
+						continue
 					}
-					for _, check := range r.report.Checks {
-						if check.Rule == memorygrowthcache.Rule.ID && check.Loader == i+1 {
-							status = check.Status
-						}
+					if rank[fd.Certainty] > rank[found] {
+						found = fd.Certainty
 					}
-					t.Logf("%s: %s %s", s.name, status, found)
-					if rank[found] > rank[s.worst] {
-						t.Errorf("%s: %s, at most %q may be said", s.name, found, s.worst)
-					}
-					if s.bug && status == "clean" {
-						t.Errorf("%s: clean, and it is a bug", s.name)
+					if rank[fd.Certainty] > rank["note"] && !strings.HasPrefix(fd.Title, s.path) {
+						t.Errorf("%s: %s %q does not begin with %q", s.name, fd.Certainty, fd.Title, s.path)
 					}
 				}
-			})
+				for _, check := range said.Checks {
+					if check.Rule == memorygrowthcache.Rule.ID && check.Loader == i+1 {
+						status = check.Status
+					}
+				}
+				t.Logf("%s: %s %s", s.name, status, found)
+				if rank[found] > rank[s.worst] {
+					t.Errorf("%s: %s, at most %q may be said", s.name, found, s.worst)
+				}
+				if s.bug && status == "clean" {
+					t.Errorf("%s: clean, and it is a bug", s.name)
+				}
+			}
 		})
 	}
+}
+
+// recordGrowing gives the report of a run of some scenes.
+func recordGrowing(t *testing.T, p interpreter, scenes []string) (said report) {
+	t.Helper()
+	folder := sharedFolder(t)
+	program, err := filepath.Abs("memory/growing.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	trace := filepath.Join(folder, "run.dptrace")
+	command := append([]string{"sh", "-c", `echo $$ >"$0/cgroup.procs" && exec "$@"`, limitedGroup(t),
+		sharedBinary(t), "record", "--quiet", "--tier", "hook", "-o", trace, "--", p.Path, program}, scenes...)
+	if done := run(t, folder, command...); done.code != 0 {
+		t.Fatalf("exits %d:\n%s", done.code, done.tail())
+	}
+	printed := run(t, folder, dptrace, "report", "--format", "json", "--fail-on", "never", trace)
+	if err := json.Unmarshal([]byte(printed.stdout), &said); err != nil {
+		t.Fatalf("report exits %d without JSON: %v\n%s", printed.code, err, printed.tail())
+	}
+	return said
 }
