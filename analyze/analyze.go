@@ -17,6 +17,7 @@ import (
 	"github.com/dptrace/dptrace/analyze/detect/idleworkers"
 	"github.com/dptrace/dptrace/analyze/detect/lastbatchsize1"
 	"github.com/dptrace/dptrace/analyze/detect/loaderbottleneck"
+	"github.com/dptrace/dptrace/analyze/detect/memorygrowthcache"
 	"github.com/dptrace/dptrace/analyze/detect/memorygrowthcow"
 	"github.com/dptrace/dptrace/analyze/detect/notshuffled"
 	"github.com/dptrace/dptrace/analyze/detect/orderrepeats"
@@ -64,6 +65,7 @@ var Rules = []detect.Rule{
 	idleworkers.Rule,
 	samplesdropped.Rule,
 	memorygrowthcow.Rule,
+	memorygrowthcache.Rule,
 	datasetcopiedperworker.Rule,
 	loaderbottleneck.Rule,
 	epochstartcost.Rule,

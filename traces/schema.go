@@ -91,6 +91,7 @@ var tables = []*table{
 	define[Memory](), define[Cpu](), define[Limit](), define[Signal](), define[Oom](), define[Cow](), define[Extent](), define[Private](),
 	define[ShmRoom](), define[ShmFile](), define[ShmUse](), define[ShmFull](),
 	define[Position](), define[Descriptor](),
+	define[Container](), define[Footprint](),
 	define[Host](), define[Clock](), define[Meta](), define[Lost](), define[Overhead](),
 }
 

@@ -760,6 +760,45 @@ type Descriptor struct {
 	Refused int64 `col:"refused"`
 }
 
+// Container is one that has grown since the first look at it: a list, dict, set, deque or cache of a function, an array, tensor or
+// text, that a dataset, collate function, sampler or training loop reaches. There is a row for each look, of the dozen that grew most.
+type Container struct {
+	Head               // proc: whose it is; ts_ns: the begin of the look
+	Loader      uint32 `col:"loader"`       // as in BatchFetch; of the main process the one whose batch was handed over
+	Pass        uint32 `col:"pass"`         // as in BatchFetch
+	Worker      int32  `col:"worker"`       // -1: the main process
+	Served      int64  `col:"served"`       // batches so far, in all passes: fetched by the worker, handed to the loop by all loaders
+	Path        string `col:"path"`         // as the program calls it: dataset.cache['x']; dataset.rows[*] of many side by side
+	Function    string `col:"function"`     // whose variable the path begins with: __main__.main; "" it begins with a root or a module
+	Class       string `col:"class"`        // without builtins
+	Items       int64  `col:"items"`        // its length now; of an array or tensor its elements, of a text characters
+	FirstItems  int64  `col:"first_items"`  // at the first look that found it; 0: it was made since the first look of the process
+	FirstServed int64  `col:"first_served"` // Served at that look
+	AddedBytes  int64  `col:"added_bytes"`  // of what was added since, by estimate from the newest items
+	SharedBytes int64  `col:"shared_bytes"` // besides, in shared memory
+	Graph       bool   `col:"graph"`        // tensors among them hold the graph that they were computed by (grad_fn)
+	Cap         int64  `col:"cap"`          // maxsize or maxlen; -1: none
+	// what the code that can be reached has that may end the growth: removes, measures (len), compares, replaces; unknown: no code was
+	// found that names it; "" nothing
+	Bound string `col:"bound"`
+}
+
+// Footprint is the memory of a process as it looked at its containers.
+type Footprint struct {
+	Head              // as in Container
+	Loader     uint32 `col:"loader"`     // as in Container
+	Pass       uint32 `col:"pass"`       // as in Container
+	Worker     int32  `col:"worker"`     // as in Container
+	Served     int64  `col:"served"`     // as in Container
+	When       string `col:"when"`       // window, begin or end of a pass
+	Anon       int64  `col:"anon"`       // bytes, by /proc/self/status; what is copied of inherited pages has always been in it; -1 not known
+	File       int64  `col:"file"`       // of mapped files
+	Shm        int64  `col:"shm"`        // of shared memory
+	Swap       int64  `col:"swap"`       // swapped out
+	Containers int64  `col:"containers"` // that were looked at
+	Cut        string `col:"cut"`        // why some were not: objects, containers, time; "" all that were reached were
+}
+
 // Host is the machine of a part.
 type Host struct {
 	Head

@@ -98,6 +98,10 @@ func blank(kind uint16, h traces.Head) any {
 		return &traces.SetEpoch{Head: h, Epoch: -1}
 	case typeAct:
 		return &traces.Act{Head: h}
+	case typeContainer:
+		return &traces.Container{Head: h, Worker: -1, Cap: -1}
+	case typeFootprint:
+		return &traces.Footprint{Head: h, Worker: -1, Anon: -1, File: -1, Shm: -1, Swap: -1}
 	case typeTransform:
 		return &traces.Transform{Head: h, Worker: -1}
 	case typePin:

@@ -35,6 +35,8 @@ const (
 	typeTransform
 	typePin
 	typeBatchBytes
+	typeContainer
+	typeFootprint
 )
 
 // The fixed part of a record.

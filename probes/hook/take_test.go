@@ -103,6 +103,15 @@ func TestTake(t *testing.T) {
 		{"split that claims more than it has", typeSplit,
 			append(fixed("split", values{"worker": 2, "n": 1 << 31}), pack(int64(1), int64(8), int64(700))...), nil},
 		{"split with more than it says", typeSplit, append(fixed("split", values{"worker": 2}), pack(int64(1))...), nil},
+		{"container", typeContainer,
+			[]byte(`{"loader": 1, "pass": 2, "worker": -1, "served": 90, "path": "losses", "function": "__main__.main", "class": "list", "items": 90,
+				"first_items": 4, "first_served": 5, "added_bytes": 6000, "shared_bytes": 0, "graph": true, "cap": -1, "bound": "compares"}`),
+			[]any{&traces.Container{Head: h, Loader: 1, Pass: 2, Worker: -1, Served: 90, Path: "losses", Function: "__main__.main", Class: "list",
+				Items: 90, FirstItems: 4, FirstServed: 5, AddedBytes: 6000, Graph: true, Cap: -1, Bound: "compares"}}},
+		{"footprint", typeFootprint,
+			[]byte(`{"loader": 0, "pass": 1, "worker": 3, "served": 7, "when": "end", "anon": 4096, "containers": 12, "cut": "time"}`),
+			[]any{&traces.Footprint{Head: h, Pass: 1, Worker: 3, Served: 7, When: "end", Anon: 4096, File: -1, Shm: -1, Swap: -1, Containers: 12,
+				Cut: "time"}}},
 		{"transform", typeTransform,
 			[]byte(`{"loader": 1, "pass": 0, "worker": -1, "transform": 2, "chain": "dataset.transform", "place": 0, "path": "dataset.transform.transforms[0]",
 				"class": "data.Crop", "file": "/data.py", "line": 7, "why": ""}`),
@@ -212,7 +221,7 @@ func TestTake(t *testing.T) {
 				t.Errorf("rows (-want +got):\n%s", diff)
 			}
 			var bad uint64
-			if tc.want == nil && tc.kind <= typeBatchBytes {
+			if tc.want == nil && tc.kind <= typeFootprint {
 				bad = 1
 			}
 			if s.bad != bad {

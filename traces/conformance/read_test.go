@@ -26,6 +26,7 @@ var rows = []any{
 	traces.Memory{}, traces.Cpu{}, traces.Limit{}, traces.Signal{}, traces.Oom{}, traces.Cow{}, traces.Extent{}, traces.Private{},
 	traces.ShmRoom{}, traces.ShmFile{}, traces.ShmUse{}, traces.ShmFull{},
 	traces.Position{}, traces.Descriptor{},
+	traces.Container{}, traces.Footprint{},
 	traces.Host{}, traces.Clock{}, traces.Meta{}, traces.Lost{}, traces.Overhead{},
 }
 

@@ -9,7 +9,7 @@ from struct import Struct
 # The types of records, by their number. Never reused, never in another order: new ones come last.
 (PAD, PROCESS, LOADER, PASS, WORKER, PUT, FETCH, NEXT, SLOT, STATE, OPTIMIZER, EXCEPTION, DIST, ERRORS, EXTENT, PRIVATE,
  DATASET, ATTRIBUTE, DIGEST, LEFTOVER, OPENED, SET_EPOCH, ACT, SEARCH, SPLIT, TRANSFORM, PIN,
- BATCH_BYTES) = range(28)
+ BATCH_BYTES, CONTAINER, FOOTPRINT) = range(30)
 
 HEADER_BYTES = 128  # before the ring; its fields take less
 

@@ -10,9 +10,9 @@ import time
 
 from ..patch.load import native
 from . import guard, layouts, mapping
-from .layouts import (ACT, ATTRIBUTE, BATCH_BYTES, DATASET, DIGEST, DIST, ERRORS, EXCEPTION, EXTENT, FETCH, LEFTOVER,  # noqa: F401
-                      LOADER, NEXT, OPENED, OPTIMIZER, PAD, PASS, PIN, PRIVATE, PROCESS, PUT, SEARCH, SET_EPOCH, SLOT, SPLIT, STATE, TRANSFORM,
-                      WORKER)
+from .layouts import (ACT, ATTRIBUTE, BATCH_BYTES, CONTAINER, DATASET, DIGEST, DIST, ERRORS, EXCEPTION, EXTENT, FETCH, FOOTPRINT,  # noqa: F401
+                      LEFTOVER, LOADER, NEXT, OPENED, OPTIMIZER, PAD, PASS, PIN, PRIVATE, PROCESS, PUT, SEARCH, SET_EPOCH, SLOT, SPLIT,
+                      STATE, TRANSFORM, WORKER)
 
 mono = time.monotonic_ns
 cpu = native.cpu  # ns of CPU time of this thread, by which our own cost is counted: the clock's would be the neighbours' too

@@ -8,7 +8,7 @@ from ..patch import wrapping
 from ..patch.load import native
 from ..record import guard, ring
 from ..record.ring import cpu, mono
-from ..read import attributes, digests, heap, objects, open_files, pagemap, shared, slots, splits
+from ..read import attributes, digests, growth, heap, objects, open_files, pagemap, shared, slots, splits
 from ..read.quiet import Quiet
 from . import failures
 
@@ -36,6 +36,7 @@ class Worker(native.Serving):
         self.cpu0, self.wrote0 = 0, -1  # ns of CPU time and bytes written as the last fetcher was made
         self.last = None  # Fetches of the pass
         self.files = open_files.Files(-1)
+        self.growth, self.roots = growth.Growth(number), ()
         self.ask = ask
 
 
@@ -63,8 +64,10 @@ def made(_, result, args, kwargs):
 def attach(fetcher, dataset, collate):
     worker, single = here.worker, here.single
     if worker is not None:
+        worker.growth.begin(worker, growth.roots(dataset, collate, fetcher.__dict__.get("dataset_iter")))
         if worker.extents is not None:
             worker.extents.begin(worker)
+        worker.growth.base = worker.fetches
         worker.passes += 1
         ended(worker)
         if worker.passes == 0:
@@ -270,6 +273,7 @@ def serve(args, kwargs):
 def served(worker, result, args, kwargs):
     if worker is None:
         return
+    worker.growth.end(worker)
     if worker.extents is not None:
         worker.extents.end(worker)
     ended(worker)
@@ -298,8 +302,10 @@ def ask(worker):
         worker.extents.look(worker)
     worker.files.look(worker.asks)
     worker.asks = 0
+    if fetches >= worker.growth.next:
+        worker.growth.after(worker)
     more = worker.files.next - worker.files.fetches
-    worker.next_ask = min(fetches + more, worker.extents.next if worker.extents is not None else 1 << 62)
+    worker.next_ask = min(fetches + more, worker.growth.next, worker.extents.next if worker.extents is not None else 1 << 62)
 
 
 def after_fork():

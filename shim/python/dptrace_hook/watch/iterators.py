@@ -11,7 +11,7 @@ from ..patch import wrapping
 from ..patch.load import native
 from ..record import layouts, ring
 from ..record.ring import cpu, mono
-from ..read import anew, attributes, extents, heap, identity, modes, objects, pinning, shuffles, slots
+from ..read import anew, attributes, extents, growth, heap, identity, modes, objects, pinning, shuffles, slots
 from ..read.notes import Notes
 from ..read.quiet import Quiet, modes_in_force
 from . import dist, failures, fetches, pickles, steps, training, worker_exits
@@ -20,6 +20,7 @@ _PUT_MAX = 4096  # indices in a record
 _loaders = 0
 _notes = Notes()  # of loaders
 _running = {}  # id of an iterator with workers -> weak reference to it
+_around = {"growth": None}  # growth.Growth of this process
 
 
 def after_fork():
@@ -159,7 +160,8 @@ def tell_pass(iterator, loader):
     if notes["open"] >= 0:
         end_pass(notes["number"], notes["open"], "dropped", notes["delivered"], loader)
     number = notes["passes"]
-    notes["passes"], notes["open"], notes["delivered"] = number + 1, number, 0
+    look_around(loader, notes, (notes["number"], max(number - 1, 0)), "begin")
+    notes["passes"], notes["open"], notes["delivered"], notes["counted"] = number + 1, number, 0, 0
     notes["single"] = objects.attributes(loader).get("batch_size") == 1
     d["_dptrace_at"] = (notes["number"], number)
     d["_dptrace_of"] = weakref.ref(loader)
@@ -285,6 +287,7 @@ def ended(iterator, raised, made):
     if notes["open"] == at[1]:
         notes["open"] = -1
         end_pass(at[0], at[1], "exhausted" if stop else "error", notes["delivered"], iterator.__dict__["_dptrace_of"]())
+    look_around(iterator.__dict__["_dptrace_of"](), notes, at, "end")
 
 
 def put_end(at, worker, status, t0, did):
@@ -293,6 +296,19 @@ def put_end(at, worker, status, t0, did):
     ring.pack(ring.NEXT, 0, *at, 0xFFFFFFFF, worker, status + 256 * steps.is_grad_enabled() + did, t0, 0, now.taken, now.last,
               now.ran, now.grads_from, now.grads_to, now.restarts, -1)
     training.end()
+
+
+def look_around(loader, notes, at, when):
+    """Which containers have grown that the loop, or what the loader consists of, reaches."""
+    found = _around["growth"]
+    if found is None or found.pid != ring.ring.pid:
+        found = _around["growth"] = growth.Growth()
+    n = notes.get("delivered", 0)
+    found.served, notes["counted"] = found.served + n - notes.get("counted", 0), n
+    if loader is not None and found.due(when != "window"):
+        d = objects.attributes(loader)
+        samplers = [(d.get(name), name, "order") for name in ("sampler", "batch_sampler")]
+        found.look(at, when, growth.roots(d.get("dataset"), d.get("collate_fn"))[:2] + tuple(samplers), wrapping.caller())
 
 
 def process_ends():
@@ -325,6 +341,7 @@ def hand(made, data, args, kwargs):
         batch = made.got if d.get("_in_order") is False else d["_rcvd_idx"] - 1
         arrived = made.arrived.pop(batch, 0)
     delivered(made, batch, arrived, data)
+    look_around(d["_dptrace_of"](), made.notes, (made.loader, made.number), "window")
     ready()
     settle(1)
     if c0:

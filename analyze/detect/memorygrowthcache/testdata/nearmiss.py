@@ -1,0 +1,34 @@
+"""Each worker keeps each sample once: it stops when all have been served."""
+# fixture: memory 600M
+import time
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+
+class Photos(Dataset):
+    def __init__(self):
+        self.crops = {}
+
+    def __len__(self):
+        return 400
+
+    def __getitem__(self, index):
+        time.sleep(0.01)
+        if index not in self.crops:
+            self.crops[index] = np.ones(12500, np.float32)
+        crop = self.crops[index]
+        return torch.from_numpy(crop[:4])
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    model = torch.nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    loader = DataLoader(Photos(), batch_size=8, shuffle=True, num_workers=2, persistent_workers=True, multiprocessing_context="fork")
+    for _ in range(3):
+        for x in loader:
+            optimizer.zero_grad()
+            model(x).mean().backward()
+            optimizer.step()
