@@ -117,7 +117,7 @@ class Unreached(Scene):
 
     def keep(self, i):
         libc.malloc.restype = ctypes.c_void_p
-        ctypes.memset(libc.malloc(ctypes.c_size_t(50000)), 1, 50000)
+        ctypes.memset(libc.malloc(ctypes.c_size_t(90000)), 1, 90000)
         return thing()
 
 

@@ -61,9 +61,12 @@ func judge(k *detect.Case) detect.Verdict {
 		}
 	}
 	for _, crew := range crews {
-		if u, ok := j.unnamed(crew); ok && first == "" {
+		switch u, goes, unclear := j.unnamed(crew); {
+		case goes && first == "":
 			found = append(found, j.unnamedFinding(u))
 			first = fmt.Sprintf("%s of new memory that is in no known container", words.Bytes(u.bytes))
+		case unclear && open == "":
+			open = fmt.Sprintf("%s of new memory are in no known container, and whether it grows on cannot be told", words.Bytes(u.bytes))
 		}
 	}
 	switch reason := j.seen(crews); {
@@ -112,13 +115,16 @@ type judgement struct {
 
 // seen says why growth could have been missed, or "".
 func (j *judgement) seen(crews []*growth.Crew) string {
-	all, few, cut := 0, 0, ""
+	all, few, short, cut := 0, 0, 0, ""
 	for _, crew := range crews {
 		for _, m := range crew.Members {
 			f := j.growth.Footprint(m.Process)
 			all++
-			if f.Looks < leastLooks {
+			switch {
+			case f.Looks < leastLooks:
 				few++
+			case !covers(m, f):
+				short++
 			}
 			if f.Cut != "" {
 				cut = f.Cut
@@ -132,10 +138,26 @@ func (j *judgement) seen(crews []*growth.Crew) string {
 		return "no process served for long enough to be looked at twice, or an older dptrace has recorded it"
 	case few > 0:
 		return fmt.Sprintf("%d of %s were not looked at twice: they served for too short a time", few, words.Count(all, "process"))
+	case short > 0:
+		return fmt.Sprintf("the looks at %d of %s are from less than half of what was served", short, words.Count(all, "process"))
 	case cut != "":
 		return "not all containers were looked at: too many " + cut
 	}
 	return ""
+}
+
+// covers reports whether from the first look at a process to the last half of what it served went by.
+func covers(m growth.Member, f growth.Footprint) bool {
+	served := 0
+	for _, p := range m.Passes {
+		n := p.Delivered
+		if m.Worker >= 0 {
+			n /= max(int(p.DataLoader().NumWorkers), 1)
+		}
+		served += n
+	}
+	points := f.Series.Points
+	return 2*(points[len(points)-1].Served-points[0].Served) >= int64(served)
 }
 
 // looked says how much was looked at.

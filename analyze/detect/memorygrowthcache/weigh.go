@@ -219,16 +219,26 @@ func (j *judgement) again(l *leak) float64 {
 	return least
 }
 
-// unnamed is new memory of a crew that no known container accounts for, which
-// grows in each pass as in the first.
-func (j *judgement) unnamed(crew *growth.Crew) (l leak, ok bool) {
+// unnamed is new memory of a crew that no known container accounts for: goes, it
+// grows in each pass as in the first; open, whether it does cannot be told.
+func (j *judgement) unnamed(crew *growth.Crew) (l leak, goes, open bool) {
 	l = leak{crew: crew, line: &growth.Line{}, kind: endless}
+	goes = len(crew.Members) > 0
 	loads := map[*timeline.Loader]int64{}
 	var until, all int64
 	for _, m := range crew.Members {
 		f := j.growth.Footprint(m.Process)
-		if !f.Known || f.Series.Shape() != growth.Steady || !f.Series.Goes() {
-			return l, false
+		if !f.Known || len(f.Series.Points) == 0 {
+			return l, false, false
+		}
+		switch shape := f.Series.Shape(); shape {
+		case growth.Steady:
+			goes = goes && f.Series.Goes()
+			open = open || !f.Series.Goes()
+		case growth.Few, growth.Slowing:
+			goes, open = false, true
+		default:
+			goes = false
 		}
 		named := int64(0)
 		for i := range crew.Lines {
@@ -247,13 +257,11 @@ func (j *judgement) unnamed(crew *growth.Crew) (l leak, ok bool) {
 		l.bytes, all, until = l.bytes+bytes, all+f.Anon, max(until, points[len(points)-1].TS)
 		loads[m.Loader] += bytes
 	}
-	if len(crew.Members) == 0 {
-		return l, false
-	}
 	l.limit, _ = j.limits.Tightest(loads, until)
 	l.limit.Load = l.bytes
 	l.certainty, l.shape = finding.Likely, growth.Steady
-	return l, l.bytes >= unnamedLeast && 2*l.bytes > all && l.limit.Share() >= significant
+	much := l.bytes >= unnamedLeast && 2*l.bytes > all && l.limit.Share() >= significant
+	return l, much && goes, much && open
 }
 
 // unnamedLeast is how much new memory without a name must be for somebody to be

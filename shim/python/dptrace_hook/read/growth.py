@@ -15,7 +15,8 @@ from ..record.ring import cpu, mono
 from . import addresses, bounds, discover, insides, objects, sizes
 from .quiet import Quiet
 
-FIRST_NS = 300 * 10**6  # of its time a process serves before it looks
+FIRST_NS = 500 * 10**6  # of its time a process serves before it looks
+APART = 3  # looks are 2^-APART of its time so far apart, at least
 SHARE = 500  # of its time one part goes into looks
 MAX_NS = 30 * 10**6  # of a look
 MAX_NODES = 2000  # of a walk
@@ -142,7 +143,8 @@ class Growth:
         if now - self.since < FIRST_NS or guard.off:
             return False
         share = SHARE // 2 if late else SHARE
-        return (self.spent + self.last) * share <= now - self.since and now - self.looked >= FIRST_NS // 2
+        gap = max(FIRST_NS // 2, (now - self.since) >> APART)
+        return (self.spent + self.last) * share <= now - self.since and now - self.looked >= gap
 
     def after(self, worker):
         """A worker is about to wait for an index."""
