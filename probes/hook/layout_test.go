@@ -18,7 +18,7 @@ func TestTypes(t *testing.T) {
 		typeDataset: "dataset", typeAttribute: "attribute", typeDigest: "digest", typeLeftover: "leftover", typeOpened: "opened",
 		typeSetEpoch: "set_epoch", typeAct: "act", typeSearch: "search", typeSplit: "split", typeTransform: "transform", typePin: "pin",
 		typeBatchBytes: "batch_bytes",
-		typeContainer: "container", typeFootprint: "footprint",
+		typeContainer:  "container", typeFootprint: "footprint",
 	}
 	if !slices.Equal(names, layouts.Types) {
 		t.Errorf("the hook has\n%q, not\n%q", layouts.Types, names)
