@@ -2,14 +2,12 @@
 import os
 import sys
 
-from ..record import ring
+from ..record import guard, ring
 from ..read import objects
 
 _NO_BATCH = 0xFFFFFFFF
-_told = None  # the ring that holds what ended this process
-
-
 _MOST_FDS, _GAP = 65536, 1024  # descriptors that are asked for, 1.5 us each; unused numbers in a row after which there are no more
+_told = None  # the ring that holds what ended this process
 
 _TOLD = objects.ids(str, int, float, bool)
 # The interpreter's own: a class of the user's may have properties of these names.
@@ -46,13 +44,16 @@ def descriptors():
     cannot be listed, nor a module imported; the numbers are given out from the lowest on."""
     limit, fd, misses, count, shared = os.sysconf("SC_OPEN_MAX"), 0, 0, 0, 0
     while fd < min(limit, _MOST_FDS) and misses < _GAP:
+        path = "/proc/self/fd/%d" % fd
         try:
-            shared += os.readlink("/proc/self/fd/%d" % fd).startswith("/dev/shm/torch_")
+            shared += os.readlink(path).startswith("/dev/shm/torch_")
             count, misses = count + 1, 0
-        except FileNotFoundError:
+        except OSError as e:
+            if e.filename != path and guard.theirs(e):
+                raise
+            if type(e) is not FileNotFoundError:  # no /proc: nothing is known
+                return 0, 0, 0
             misses += 1
-        except OSError:  # no /proc: nothing is known
-            return 0, 0, 0
         fd += 1
     return count, limit, shared
 
