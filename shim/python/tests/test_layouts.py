@@ -96,7 +96,7 @@ class Payloads(unittest.TestCase):
                 self.assertEqual(training.flags() - layouts.STATUS_WATCHED, 0, "told once")
                 self.assertEqual((now.grads_from, now.grads_to), (0, 0))
                 made.worker, made.did = -1, 0
-                iterators.ended(None, StopIteration(), made)
+                iterators.ended(Some(_dptrace_of=lambda: None), StopIteration(), made)
                 iterators.process_ends()
             ok, stop, last = map(layouts.STATUS_VALUES.index, ("ok", "stop", "exit"))
             more = layouts.STATUS_GRAD * grad

@@ -14,7 +14,7 @@ from .quiet import quiet
 FIRST = 32  # samples of each worker and pass that are read whole
 FIRST_BYTES = 32 << 20  # in all of their large leaves
 SHARE = 100  # of the time of its fetches a worker spends one part here, once the first are through
-FREE_NS = 4 * 10**6  # a process digests all samples of a loader for so long, whatever its fetches take
+FREE_NS = 10 * 10**6  # a process digests all samples of a loader for so long, whatever its fetches take
 FIRST_NS, FIRST_SHARE = 10 * 10**6, 4  # the first of a pass may cost so much, and one part of its fetches so far
 DEBT_NS = 250 * 10**6  # by the first of all passes: beyond it they too have to fit into the share
 # What digests cost is measured by the clock, as asking for CPU time costs more than a digest (7 us where it is no vDSO

@@ -28,6 +28,7 @@ MIN_BYTES = 64 << 10  # and so many bytes
 MIN_TEXT = 16 << 10  # of a str or bytes that is looked at
 MANY = 4  # containers side by side that grow become one
 MAX_THROUGH = 20000  # items of a table that is gone through for the lengths of what it holds
+_open, _read, _close = os.open, os.read, os.close  # the program may put others in their places
 _OPTIMIZED = 1  # inspect.CO_OPTIMIZED: the frame of a function
 # With these a function may keep the dictionary that f_locals is up to 3.12.
 _SNAPSHOTS = {"locals", "vars", "dir", "eval", "exec", "f_locals"}
@@ -275,16 +276,16 @@ def memory():
     found = {"anon": -1, "file": -1, "shm": -1, "swap": -1}
     names = {b"RssAnon:": "anon", b"RssFile:": "file", b"RssShmem:": "shm", b"VmSwap:": "swap"}
     try:
-        fd = os.open("/proc/self/status", os.O_RDONLY | os.O_CLOEXEC)
+        fd = _open("/proc/self/status", os.O_RDONLY | os.O_CLOEXEC)
         try:
-            for line in os.read(fd, 8192).splitlines():
+            for line in _read(fd, 8192).splitlines():
                 words = line.split()
                 if len(words) > 1 and words[0] in names:
                     found[names[words[0]]] = int(words[1]) << 10
         finally:
-            os.close(fd)
+            _close(fd)
     except (OSError, ValueError) as e:
         hidden = type(e) is FileNotFoundError or type(e) is PermissionError  # as in some sandboxes: no error of ours
-        if not hidden and guard.theirs(e):
+        if not hidden and not guard.none_left(e) and guard.theirs(e):
             raise
     return found

@@ -2,7 +2,6 @@
 
 What is opened and closed within one fetch is not seen here.
 """
-import errno
 import os
 import re
 import stat
@@ -53,8 +52,7 @@ class Files:
         except Exception as e:
             self.next = 1 << 62
             unreadable = (type(e) is FileNotFoundError or type(e) is PermissionError) and e.filename == _FD  # as in some sandboxes: no error of ours
-            none_left = type(e) is OSError and e.errno in (errno.EMFILE, errno.ENFILE)  # nor is this one
-            if not unreadable and not none_left and guard.theirs(e):
+            if not unreadable and not guard.none_left(e) and guard.theirs(e):
                 raise
         finally:
             ring.ring.hook_ns += cpu() - c0

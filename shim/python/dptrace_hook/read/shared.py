@@ -120,7 +120,7 @@ def _descriptors():
     try:
         return os.listdir(_FD)[:MAX_OPEN]
     except OSError as e:
-        if not _gone(e, _FD) and guard.theirs(e):
+        if not _gone(e, _FD) and not guard.none_left(e) and guard.theirs(e):
             raise
         return ()
 

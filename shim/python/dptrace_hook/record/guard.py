@@ -10,6 +10,7 @@ called by us: nobody else did. Hence never a bare except, and always
         if guard.theirs(e):
             raise
 """
+import errno
 import functools
 import os
 import signal
@@ -137,6 +138,11 @@ def _handlers():
             handler = next((_members(k)["__call__"] for k in _mro(type(handler)) if "__call__" in _members(k)), None)
         found.add(handler.__code__ if type(handler) is types.FunctionType else None)
     return found
+
+
+def none_left(e):
+    """Reports whether a file could not be opened because the program has all descriptors in use: no error of ours."""
+    return type(e) is OSError and e.errno in (errno.EMFILE, errno.ENFILE)
 
 
 def _ours(e):
