@@ -68,11 +68,7 @@ func (l *leak) title() string {
 // pace is bytes for 1,000 samples of all processes, or batches where batches have
 // no size.
 func (l *leak) pace() string {
-	var served int64
-	for i := range l.line.Series {
-		_, _, s := l.line.Series[i].Growth()
-		served += s
-	}
+	_, _, served := l.grown()
 	size, what := int64(l.crew.Members[0].Loader.First().BatchSize), "samples"
 	if size <= 0 {
 		size, what = 1, "batches"

@@ -18,11 +18,7 @@ const mostItems = 100_000
 
 // keep is how many items in each process fit.
 func (l *leak) keep() int64 {
-	var items, bytes int64
-	for i := range l.line.Series {
-		n, b, _ := l.line.Series[i].Growth()
-		items, bytes = items+n, bytes+b
-	}
+	items, bytes, _ := l.grown()
 	free := l.free()
 	if free < 0 || items <= 0 || bytes <= 0 {
 		return 1000

@@ -61,11 +61,12 @@ func judge(k *detect.Case) detect.Verdict {
 		}
 	}
 	for _, crew := range crews {
-		switch u, goes, unclear := j.unnamed(crew); {
-		case goes && first == "":
-			found = append(found, j.unnamedFinding(u))
-			first = fmt.Sprintf("%s of new memory that is in no known container", words.Bytes(u.bytes))
-		case unclear && open == "":
+		if u, much := j.unnamed(crew, goesOn); much {
+			if first == "" {
+				found = append(found, j.unnamedFinding(u))
+				first = fmt.Sprintf("%s of new memory that is in no known container", words.Bytes(u.bytes))
+			}
+		} else if u, much := j.unnamed(crew, unclear); much && open == "" {
 			open = fmt.Sprintf("%s of new memory are in no known container, and whether it grows on cannot be told", words.Bytes(u.bytes))
 		}
 	}

@@ -1,6 +1,7 @@
 package memorygrowthcache
 
 import (
+	"math"
 	"slices"
 
 	"github.com/dptrace/dptrace/analyze/evidence/growth"
@@ -21,6 +22,7 @@ type leak struct {
 	perSecond float64      // bytes, of all processes together
 	full      int64        // bytes when it will hold all that it can; 0: no end is known
 	again     float64      // share of the samples of the last pass that its process had been asked for before; -1 not known
+	fresh     float64      // share that it had never been asked for, in the last pass as a share of that in the first; -1 not known
 }
 
 // kind is how a container grows.
@@ -50,7 +52,7 @@ func (l *leak) seconds() float64 {
 
 // weigh judges one container.
 func (j *judgement) weigh(crew *growth.Crew, line *growth.Line) leak {
-	l := leak{crew: crew, line: line, shape: line.Shape(), again: -1}
+	l := leak{crew: crew, line: line, shape: line.Shape(), again: -1, fresh: -1}
 	loads := map[*timeline.Loader]int64{}
 	var until int64
 	for i := range line.Series {
@@ -74,7 +76,7 @@ func (j *judgement) weigh(crew *growth.Crew, line *growth.Line) leak {
 }
 
 // grew is by how much a container of one process grew, in bytes: no more than the
-// process did. A graph that tensors hold cannot be measured, so that there it is
+// process did, nor in its later half: it may hold what was there before. A graph that tensors hold cannot be measured, so that there it is
 // what the process grew by and no other container accounts for.
 func (j *judgement) grew(crew *growth.Crew, line *growth.Line, s *growth.Series) int64 {
 	_, bytes, _ := s.Growth()
@@ -85,8 +87,17 @@ func (j *judgement) grew(crew *growth.Crew, line *growth.Line, s *growth.Series)
 	case line.Graph:
 		return max(f.Anon-others(crew, line, s), 0)
 	}
+	items, _, served := s.Growth()
+	half := s.Points[0].Served + served/2
+	if late := s.After(half) / float64(max(items, 1)); late > lately {
+		bytes = min(bytes, int64(f.Series.After(half)/late))
+	}
 	return max(min(bytes, f.Anon), 0)
 }
+
+// lately is the share of its growth that a container must have had in the later
+// half, for the process's growth there to say how much it takes.
+const lately = 0.25
 
 // others is what the other containers of a process grew by.
 func others(crew *growth.Crew, line *growth.Line, s *growth.Series) (sum int64) {
@@ -109,12 +120,14 @@ func memberOf(crew *growth.Crew, p *timeline.Process) growth.Member {
 // classify says what kind of growth it is, and how sure that it is a bug.
 func (l *leak) classify(j *judgement) {
 	switch {
+	case l.line.Cap >= 0 && l.shape != growth.Few && l.shape < growth.Slowing: // it is full
+		return
 	case l.line.Cap >= 0:
 		l.kind = capped
 		l.full = l.fullAt(func(s *growth.Series) float64 { return float64(l.line.Cap) })
 	case l.shape == growth.Steady && l.line.Goes():
 		l.kind = endless
-		l.again = j.again(l)
+		l.again, l.fresh = j.again(l)
 	case l.shape == growth.Steady || l.shape == growth.Slowing:
 		l.kind = once
 		l.full = l.fullAt(func(s *growth.Series) float64 { return j.reach(l, s) })
@@ -195,50 +208,89 @@ func (l *leak) finished() bool {
 }
 
 // again is the share of the samples of the last pass that the processes had been
-// asked for before, the least of them; -1 not known.
-func (j *judgement) again(l *leak) float64 {
-	least := -1.0
+// asked for before, the least of them; and how many of its samples were new, in
+// the last pass against the first, the most of them; -1 not known.
+func (j *judgement) again(l *leak) (least, most float64) {
+	least = -1
 	for i := range l.line.Series {
 		s := &l.line.Series[i]
-		m := memberOf(l.crew, s.Process)
-		number := m.Worker
-		if len(m.Passes) < 2 {
-			return -1
+		m, rates := memberOf(l.crew, s.Process), s.Rates()
+		if len(m.Passes) < 2 || len(rates) < 2 {
+			continue
 		}
 		if m.Worker < 0 && m.Loader.First().NumWorkers > 0 {
-			return -1 // what a loop keeps is of all batches, whoever fetched them
+			return -1, -1 // what a loop keeps is of all batches, whoever fetched them
 		}
-		share, known := j.growth.Again(m.Passes[len(m.Passes)-1], number)
+		_, first, _ := j.growth.Again(m.Passes[min(int(rates[0].Pass), len(m.Passes)-1)], m.Worker)
+		share, fresh, known := j.growth.Again(m.Passes[min(int(rates[len(rates)-1].Pass), len(m.Passes)-1)], m.Worker)
 		if !known {
-			return -1
+			return -1, -1
+		}
+		if first > 0 {
+			fresh /= first
 		}
 		if least < 0 || share < least {
 			least = share
 		}
+		most = max(most, fresh)
 	}
-	return least
+	return least, most
 }
 
-// unnamed is new memory of a crew that no known container accounts for: goes, it
-// grows in each pass as in the first; open, whether it does cannot be told.
-func (j *judgement) unnamed(crew *growth.Crew) (l leak, goes, open bool) {
+// keysFit reports whether it may hold something for each of a number of keys that
+// will fit. Each key that is drawn again adds nothing: so many keys there are at
+// least that the last pass can have added as much of the first as it did, by three
+// standard deviations.
+func (l *leak) keysFit() bool {
+	var first, last growth.Rate
+	var between float64
+	for i := range l.line.Series {
+		rates := l.line.Series[i].Rates()
+		if len(rates) < 2 {
+			continue
+		}
+		a, b := rates[0], rates[len(rates)-1]
+		first.Items, first.Served = first.Items+a.Items, first.Served+a.Served
+		last.Items, last.Served = last.Items+b.Items, last.Served+b.Served
+		between -= float64(a.Items+b.Items) / 2
+		for _, r := range rates {
+			between += float64(r.Items)
+		}
+	}
+	if first.Items <= 0 || last.Items <= 0 {
+		return true
+	}
+	n, share := float64(last.Items), min(last.PerBatch()/first.PerBatch(), 1)
+	share -= 3/n + 3*math.Sqrt((1-share)/n)
+	keys := between / -math.Log(max(share, 0.1))
+	items, _, _ := l.grown()
+	room := l.free()
+	if room < 0 {
+		room = l.limit.Bytes - l.bytes
+	}
+	return keys*float64(l.bytes)/float64(max(items, 1))-float64(l.bytes) <= float64(room)
+}
+
+// grown is what it grew by in all processes.
+func (l *leak) grown() (items, bytes, served int64) {
+	for i := range l.line.Series {
+		n, b, s := l.line.Series[i].Growth()
+		items, bytes, served = items+n, bytes+b, served+s
+	}
+	return items, bytes, served
+}
+
+// unnamed is new memory of a crew that no known container accounts for, in those
+// of its processes whose memory has such a course; much, whether it is so much that
+// somebody should be told.
+func (j *judgement) unnamed(crew *growth.Crew, course func(*growth.Series) bool) (l leak, much bool) {
 	l = leak{crew: crew, line: &growth.Line{}, kind: endless}
-	goes = len(crew.Members) > 0
 	loads := map[*timeline.Loader]int64{}
 	var until, all int64
 	for _, m := range crew.Members {
 		f := j.growth.Footprint(m.Process)
-		if !f.Known || len(f.Series.Points) == 0 {
-			return l, false, false
-		}
-		switch shape := f.Series.Shape(); shape {
-		case growth.Steady:
-			goes = goes && f.Series.Goes()
-			open = open || !f.Series.Goes()
-		case growth.Few, growth.Slowing:
-			goes, open = false, true
-		default:
-			goes = false
+		if !f.Known || len(f.Series.Points) == 0 || !course(&f.Series) {
+			continue
 		}
 		named := int64(0)
 		for i := range crew.Lines {
@@ -260,8 +312,16 @@ func (j *judgement) unnamed(crew *growth.Crew) (l leak, goes, open bool) {
 	l.limit, _ = j.limits.Tightest(loads, until)
 	l.limit.Load = l.bytes
 	l.certainty, l.shape = finding.Likely, growth.Steady
-	much := l.bytes >= unnamedLeast && 2*l.bytes > all && l.limit.Share() >= significant
-	return l, much && goes, much && open
+	return l, l.bytes >= unnamedLeast && 2*l.bytes > all && l.limit.Share() >= significant
+}
+
+// goesOn and unclear are courses of a process's new memory: it grows in each pass
+// as in the first; whether it does cannot be told.
+func goesOn(s *growth.Series) bool { return s.Shape() == growth.Steady && s.Goes() }
+
+func unclear(s *growth.Series) bool {
+	shape := s.Shape()
+	return shape == growth.Steady || shape == growth.Few || shape == growth.Slowing
 }
 
 // unnamedLeast is how much new memory without a name must be for somebody to be

@@ -168,11 +168,29 @@ func (l *Line) Bytes() int64 {
 	return sum
 }
 
+// little: where a container grew by less than this share of what it grew by
+// elsewhere, how it did so says nothing of the line.
+const little = 0.1
+
+// counts reports whether the line is judged by a process.
+func (l *Line) counts(i int) bool {
+	var most int64
+	for k := range l.Series {
+		items, _, _ := l.Series[k].Growth()
+		most = max(most, items)
+	}
+	items, _, _ := l.Series[i].Growth()
+	return float64(items) >= little*float64(most)
+}
+
 // Shape of the line: that of the process in which it is least like a leak, of
 // those that were looked at often enough.
 func (l *Line) Shape() Shape {
 	shape := Few
 	for i := range l.Series {
+		if !l.counts(i) {
+			continue
+		}
 		s := l.Series[i].Shape()
 		if s != Few && (shape == Few || s < shape) {
 			shape = s
@@ -184,11 +202,24 @@ func (l *Line) Shape() Shape {
 // Goes reports whether each process went on in a later pass as in its first.
 func (l *Line) Goes() bool {
 	for i := range l.Series {
-		if !l.Series[i].Goes() {
+		if l.counts(i) && !l.Series[i].Goes() {
 			return false
 		}
 	}
 	return true
+}
+
+// Stops reports whether it was emptied or has stopped in one of the processes.
+func (l *Line) Stops() bool {
+	for i := range l.Series {
+		if since, _ := l.Series[i].Emptied(); since > 0 {
+			return true
+		}
+		if s := l.Series[i].Shape(); s != Few && s != Steady {
+			return true
+		}
+	}
+	return false
 }
 
 // Rate is items added for each batch that was served, over all processes.

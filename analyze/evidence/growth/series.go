@@ -43,18 +43,32 @@ const (
 	plateau, steady = 0.25, 0.7
 )
 
+// outgrown: what is this many times as long as it ever was before it was emptied
+// is judged by how it has grown since.
+const outgrown = 2
+
+// Emptied is the point since which it has not been emptied, 0: it never was; and
+// how long it was at most before.
+func (s *Series) Emptied() (since int, most int64) {
+	var top int64
+	for i, p := range s.Points {
+		if float64(p.Items) < shrunk*float64(top) {
+			since, most, top = i, max(most, top), 0
+		}
+		top = max(top, p.Items)
+	}
+	return since, most
+}
+
 // Shape of the series.
 func (s *Series) Shape() Shape {
 	if len(s.Points) < leastLooks {
 		return Few
 	}
-	first, last := s.Points[0], s.Points[len(s.Points)-1]
-	most := first.Items
-	for _, p := range s.Points {
-		if float64(p.Items) < shrunk*float64(most) {
-			return Emptied
-		}
-		most = max(most, p.Items)
+	since, most := s.Emptied()
+	first, last := s.Points[since], s.Points[len(s.Points)-1]
+	if since > 0 && (last.Items < outgrown*most || len(s.Points)-since < leastLooks) {
+		return Emptied
 	}
 	served, grown := last.Served-first.Served, last.Items-first.Items
 	switch {
@@ -83,6 +97,11 @@ func (s *Series) at(served float64) float64 {
 		}
 	}
 	return float64(s.Points[len(s.Points)-1].Items)
+}
+
+// After is what was added when more than so much had been served.
+func (s *Series) After(served int64) float64 {
+	return float64(s.Points[len(s.Points)-1].Items) - s.at(float64(served))
 }
 
 // Growth of the series in items and bytes, and what was served meanwhile.

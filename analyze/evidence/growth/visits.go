@@ -17,11 +17,14 @@ type shareKey struct {
 	worker       int32
 }
 
+// asked counts indices that are kept, of one pass.
+type asked struct{ all, again, fresh int } // again: those of an earlier pass; fresh: those never asked for before
+
 // visits is what one worker was asked for.
 type visits struct {
 	mask   uint64 // of hashes: those that are kept have these bits 0
 	seen   map[int64]uint32
-	passes map[uint32]*[2]int // indices that are kept: all, and those of an earlier pass
+	passes map[uint32]*asked
 	keyed  bool
 }
 
@@ -30,24 +33,25 @@ func (g *Growth) visit(part *traces.Part, r *traces.BatchPut) {
 	k := shareKey{part, r.Proc, r.Loader, r.Worker}
 	v := g.visits[k]
 	if v == nil {
-		v = &visits{seen: map[int64]uint32{}, passes: map[uint32]*[2]int{}}
+		v = &visits{seen: map[int64]uint32{}, passes: map[uint32]*asked{}}
 		g.visits[k] = v
 	}
 	v.keyed = v.keyed || r.Keys != ""
 	n := v.passes[r.Pass]
 	if n == nil {
-		n = &[2]int{}
+		n = &asked{}
 		v.passes[r.Pass] = n
 	}
 	for _, index := range r.Indices {
 		if hash.Mix(uint64(index))&v.mask != 0 {
 			continue
 		}
-		n[0]++
+		n.all++
 		if pass, known := v.seen[index]; known && pass < r.Pass {
-			n[1]++
+			n.again++
 		} else if !known {
 			v.seen[index] = r.Pass
+			n.fresh++
 		}
 	}
 	for len(v.seen) > mostKept {
@@ -61,13 +65,14 @@ func (g *Growth) visit(part *traces.Part, r *traces.BatchPut) {
 }
 
 // Again is the share of the samples of a pass that the same worker, or without
-// workers the main process, had been asked for in earlier passes. known is false
+// workers the main process, had been asked for in earlier passes, and fresh the
+// share that it had never been asked for, not in this pass either. known is false
 // of what has no indices.
-func (g *Growth) Again(pass *timeline.Pass, worker int) (share float64, known bool) {
+func (g *Growth) Again(pass *timeline.Pass, worker int) (share, fresh float64, known bool) {
 	v := g.visits[shareKey{pass.Loader.Process.Part, pass.Loader.Process.Proc, pass.Object, int32(worker)}]
-	if v == nil || v.keyed || v.passes[pass.Recorded] == nil || v.passes[pass.Recorded][0] == 0 {
-		return 0, false
+	if v == nil || v.keyed || v.passes[pass.Recorded] == nil || v.passes[pass.Recorded].all == 0 {
+		return 0, 0, false
 	}
 	n := v.passes[pass.Recorded]
-	return float64(n[1]) / float64(n[0]), true
+	return float64(n.again) / float64(n.all), float64(n.fresh) / float64(n.all), true
 }
