@@ -799,6 +799,74 @@ type Footprint struct {
 	Cut        string `col:"cut"`        // why some were not: objects, containers, time; "" all that were reached were
 }
 
+// CudaLibrary is a library of CUDA that calls of the run's processes are watched in, or could not be (kernel tier).
+type CudaLibrary struct {
+	Head           // proc: that has it mapped; 0: it was found before any process had, and watched from the start of each on
+	Library string `col:"library"` // driver (libcuda), runtime (libcudart)
+	Path    string `col:"path"`    // as the recorder sees it
+	// the process had it mapped before it was watched: what it had allocated and copied until then is not known
+	Late    bool   `col:"late"`
+	Watched uint32 `col:"watched"` // functions
+	// of them those that are watched behind their first instruction, as the kernel would have to step over that one (the
+	// stubs that libcuda exports since CUDA 11)
+	Shifted uint32 `col:"shifted"`
+	How     string `col:"how"`  // multi (uprobe_multi, since Linux 6.6), single (a perf uprobe each); "" it is not watched
+	Note    string `col:"note"` // why not; functions that it lacks, separated by spaces
+}
+
+// HostMemory is memory that the CUDA driver was told to know, by a call that succeeded (kernel tier): a device reads pinned
+// memory by itself, while it goes on with the program.
+type HostMemory struct {
+	Head
+	// pinned (made by cuMemHostAlloc, cuMemAllocHost), registered (cuMemHostRegister: made by the program), managed
+	// (cuMemAllocManaged: moves by itself), freed (cuMemFreeHost), unregistered (cuMemHostUnregister)
+	What    string `col:"what"`
+	Address uint64 `col:"address"` // where it begins
+	Bytes   int64  `col:"bytes"`   // 0 of what is freed or unregistered
+}
+
+// Copy is a copy of more than 64 KiB between the memory of the host and of a device, as the CUDA driver was asked for it
+// (kernel tier). Smaller ones are only counted (CudaCalls): the driver takes them over without letting the caller wait.
+type Copy struct {
+	Head            // ts_ns: when the call began
+	Thread   int32  `col:"thread"`   // its id, as the kernel counts (the initial pid namespace)
+	Main     bool   `col:"main"`     // it is the first thread of its process
+	Function string `col:"function"` // of the driver: cuMemcpyHtoDAsync_v2
+	// to-device, to-host, device (within or between devices), host; "" the call does not tell: its addresses are of any memory
+	Direction string `col:"direction"`
+	Source    uint64 `col:"source"`    // address
+	Target    uint64 `col:"target"`    // address
+	Bytes     int64  `col:"bytes"`     // that are copied
+	Rows      int64  `col:"rows"`      // of a copy in two dimensions, or copies of one call: bytes are those of all; else 1
+	Async     bool   `col:"async"`     // by its name the call need not wait
+	Stream    uint64 `col:"stream"`    // handle; 0 the default stream
+	CallNS    int64  `col:"call_ns"`   // how long the call took
+	Result    int32  `col:"result"`    // CUresult; 0 it succeeded
+	Capturing bool   `col:"capturing"` // the thread is capturing a graph: nothing is copied now
+	// the thread's next call of those that are watched: stream-sync (it waits for the copy's stream), other-stream-sync,
+	// context-sync (it waits for all streams), event-sync, event (cuEventRecord, cuStreamWaitEvent), launch (of a kernel or a
+	// graph), copy, memory; "" there was none
+	Next   string `col:"next"`
+	GapNS  int64  `col:"gap_ns"`  // from the end of the copy's call to the beginning of the next one; -1 there was none
+	NextNS int64  `col:"next_ns"` // how long the next one took, of those that wait; else 0
+	// stream of the latest launch of a kernel by this thread before: same (as the copy's), other; "" there was none
+	Compute string `col:"compute"`
+}
+
+// CudaCalls is how often a process has called a function of a CUDA library so far (kernel tier).
+type CudaCalls struct {
+	Head
+	Library  string `col:"library"`  // as in CudaLibrary
+	Function string `col:"function"` // without the endings _ptsz and _ptds: cuLaunchKernel
+	Calls    uint64 `col:"calls"`    // so far
+	NS       uint64 `col:"ns"`       // that they took, all together; 0 of functions that are only counted
+	Bytes    uint64 `col:"bytes"`    // of copies
+	Small    uint64 `col:"small"`    // copies of at most 64 KiB
+	SmallNS  uint64 `col:"small_ns"` // that they took
+	Failed   uint64 `col:"failed"`   // that gave another result than success
+	Final    bool   `col:"final"`    // the process has ended
+}
+
 // Host is the machine of a part.
 type Host struct {
 	Head
