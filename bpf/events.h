@@ -116,4 +116,55 @@ struct position_event {
 	__u8 name[64]; /* of the file, without its folders; the process may be gone when it is asked */
 };
 
+/* What a watched function of CUDA does: see bpf/cuda.bpf.c and probes/cuda/functions.go. */
+enum cuda_class {
+	CUDA_COPY = 1, /* (target, source, bytes, stream) */
+	CUDA_COPY_NOW, /* the same without a stream: it waits */
+	CUDA_COPY_2D, /* (struct, stream) */
+	CUDA_COPY_2D_NOW, /* (struct) */
+	CUDA_COPY_BATCH, /* (targets, sources, sizes, count, ...) */
+	CUDA_STREAM_SYNC, /* (stream) */
+	CUDA_CONTEXT_SYNC, /* () */
+	CUDA_EVENT_SYNC, /* (event) */
+	CUDA_EVENT, /* counted: an event is recorded, or a stream waits for one */
+	CUDA_COPY_DEVICE, /* counted: a copy within or between devices */
+	CUDA_LAUNCH, /* counted: the ninth argument is the stream */
+	CUDA_LAUNCH_EX, /* counted: (struct, ...), the stream lies in it */
+	CUDA_LAUNCH_GRAPH, /* counted: (graph, stream) */
+	CUDA_PINNED, /* (address of the answer, bytes) */
+	CUDA_MANAGED, /* the same */
+	CUDA_REGISTERED, /* (address, bytes) */
+	CUDA_FREED, /* (address) */
+	CUDA_UNREGISTERED, /* (address) */
+	CUDA_CAPTURE, /* () of this thread begins */
+	CUDA_CAPTURED, /* () ends */
+	CUDA_RUNTIME, /* of libcudart, counted */
+	CUDA_RUNTIME_COPY, /* counted; the fourth argument is the direction: cudaMemcpyKind */
+};
+
+#define CUDA_SMALL 65536 /* bytes: copies up to here are only counted */
+
+struct cuda_event {
+	__u64 ts_ns, dur_ns; /* CLOCK_MONOTONIC, of the call */
+	__u32 id, pid; /* of the process, see struct proc */
+	__u32 thread, main; /* thread in the initial pid namespace; 1: it is the first of its process */
+	__u32 function; /* number that the probe gave it */
+	enum cuda_class class;
+	__s32 result; /* of the call; 0 of what is only seen to begin */
+	__u32 direction; /* of a copy, as the runtime was asked for it: cudaMemcpyKind + 1; 0: the runtime was not asked. In two dimensions
+	                    source and target memory as CUmemorytype: 16 * source + target */
+	__u64 source, target, bytes, rows, stream; /* of a copy; source and bytes of memory */
+	__u64 gap_ns; /* of the first call of a thread after a copy that was told: since that copy ended */
+	__u32 after; /* 1: this is the first call after such a copy */
+	__u32 compute; /* stream of the thread's latest launch: 1 the copy's, 2 another one, 0 none was seen */
+	__u32 capturing, pad;
+};
+
+struct cuda_key {
+	__u32 id, function;
+};
+struct cuda_count {
+	__u64 calls, ns, bytes, small, small_ns, failed;
+};
+
 #endif

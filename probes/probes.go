@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/dptrace/dptrace/probes/cow"
+	"github.com/dptrace/dptrace/probes/cuda"
 	"github.com/dptrace/dptrace/probes/files"
 	"github.com/dptrace/dptrace/probes/hook"
 	"github.com/dptrace/dptrace/probes/poll"
@@ -24,6 +25,7 @@ var List = []*probe.Probe{
 	&files.Probe,
 	&shm.Probe,
 	&positions.Probe,
+	&cuda.Probe,
 }
 
 // InOrder is the probes so that each comes after those that it names in After,

@@ -25,6 +25,9 @@ type KernelSide struct {
 	// Behind is where the programs go in place of being attached: another probe's
 	// goes on to them, whose time theirs is part of. nil: they are attached.
 	Behind func(r *Recording) *ebpf.Map
+	// Attach attaches the programs that are no tracepoints; nil: each is attached
+	// where its section says.
+	Attach func(p *Programs) error
 	Ring   string // the map that hands over records; "": the programs only count
 	// Pause is how long a record may lie in the ring. The first one after such a
 	// time without any rings a bell: the programs see to that.
@@ -81,9 +84,12 @@ func (k *KernelSide) Start(r *Recording) (Watch, error) {
 	if err != nil {
 		return Watch{}, err
 	}
-	if k.Behind != nil {
+	switch {
+	case k.Behind != nil:
 		err = p.follow(k.Behind(r))
-	} else {
+	case k.Attach != nil:
+		err = k.Attach(p)
+	default:
 		err = p.attach()
 	}
 	if err != nil {
@@ -158,6 +164,9 @@ func (p *Programs) attach() error {
 	}
 	return nil
 }
+
+// Hold keeps a link until the programs are detached.
+func (p *Programs) Hold(l link.Link) { p.links = append(p.links, l) }
 
 // follow puts each program into the array from which another one goes on to it.
 func (p *Programs) follow(array *ebpf.Map) error {

@@ -11,6 +11,7 @@ type Mapping struct {
 	Start, End uint64
 	Name       string // of its file, or [heap], [stack], …; "" it has none
 	File       bool   // it has an inode
+	Inode      uint64 // its number; 0 it has none
 	Shared     bool   // what is written to it, others see
 }
 
@@ -37,7 +38,8 @@ func parseMaps(text []byte) []Mapping {
 		if !ok || err1 != nil || err2 != nil || len(fields[1]) != 4 {
 			continue
 		}
-		all = append(all, Mapping{start, end, strings.Join(fields[5:], " "), fields[4] != "0", fields[1][3] == 's'})
+		inode, _ := strconv.ParseUint(fields[4], 10, 64)
+		all = append(all, Mapping{start, end, strings.Join(fields[5:], " "), fields[4] != "0", inode, fields[1][3] == 's'})
 	}
 	return all
 }

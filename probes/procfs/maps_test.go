@@ -18,10 +18,11 @@ not a line
 func TestParseMaps(t *testing.T) {
 	const dbus = "/usr/bin/dbus daemon"
 	want := []Mapping{
-		{0x400000, 0x452000, dbus, true, false}, {0x651000, 0x652000, dbus, true, false}, {0xe03000, 0xe24000, "[heap]", false, false},
-		{0x7f0000000000, 0x7f0000400000, "", false, false},
-		{0x7f0000400000, 0x7f0000401000, "/dev/shm/torch_1 (deleted)", true, true},
-		{0x7ffd00000000, 0x7ffd00021000, "[stack]", false, false},
+		{0x400000, 0x452000, dbus, true, 173521, false}, {0x651000, 0x652000, dbus, true, 173521, false},
+		{0xe03000, 0xe24000, "[heap]", false, 0, false},
+		{0x7f0000000000, 0x7f0000400000, "", false, 0, false},
+		{0x7f0000400000, 0x7f0000401000, "/dev/shm/torch_1 (deleted)", true, 99, true},
+		{0x7ffd00000000, 0x7ffd00021000, "[stack]", false, 0, false},
 	}
 	if diff := cmp.Diff(want, parseMaps([]byte(someMaps))); diff != "" {
 		t.Error(diff)
