@@ -70,8 +70,8 @@ type finder struct {
 	failed error // it cannot be watched here
 }
 
-// look is when a process is looked at again. Programs that import torch load the
-// driver with their first tensor on a device, which may be soon or never.
+// look is when a process is looked at again. Programs load the driver with the first
+// tensor on a device, which may be soon or never.
 type look struct {
 	next  time.Time
 	after time.Duration
@@ -118,28 +118,27 @@ func (f *finder) look(t probe.Turn) (next time.Time, err error) {
 	return next, err
 }
 
-// search looks at the mappings of processes that have imported torch: at those of
-// one a second after it was first seen, and then after twice as long each time.
+// search looks at the mappings of processes: at those of one a second after it was
+// first seen, and then after twice as long each time.
 func (f *finder) search(now time.Time) {
 	if f.failed != nil || !supported() {
 		return
 	}
-	torch := map[int32]bool{}
-	for _, p := range f.Procs.Alive() {
-		torch[p.Pid] = torch[p.Pid] || p.Torch
-	}
 	for _, n := range f.Tree.All() {
-		if !n.Ended.IsZero() {
+		l, known := f.looked[n.ID]
+		switch {
+		case !n.Ended.IsZero():
 			delete(f.looked, n.ID)
 			continue
-		}
-		l := f.looked[n.ID]
-		if n.Inherit || !torch[n.Pid] || l.next.After(now) { // a forked one has what its parent has
+		case n.Inherit || l.next.After(now): // a forked one has what its parent has
 			continue
 		}
 		l.after = min(max(2*l.after, searchEvery), searchLeast)
 		l.next = now.Add(l.after)
 		f.looked[n.ID] = l
+		if !known {
+			continue
+		}
 		found, err := mapped(n.Pid)
 		if err != nil { // it has ended
 			continue

@@ -42,10 +42,14 @@ type recorded struct {
 
 const steps = 30
 
-func record(t *testing.T, scenario string) recorded {
+// record runs a scenario. early: the recorder finds the libraries before any
+// process maps them.
+func record(t *testing.T, scenario string, early bool) recorded {
 	t.Helper()
 	dir := fakes(t)
-	t.Setenv("LD_LIBRARY_PATH", dir) // where the recorder finds the driver before any process maps it
+	if early {
+		t.Setenv("LD_LIBRARY_PATH", dir)
+	}
 	run, code := probetest.Kernel(t, probetest.Python(t), "testdata/driver.py", dir, scenario, fmt.Sprint(steps))
 	if code != 0 {
 		t.Fatalf("%s exits %d", scenario, code)
@@ -150,7 +154,7 @@ func TestScenarios(t *testing.T) {
 			"pinned pinned pinned", 0},
 	} {
 		t.Run(scenario, func(t *testing.T) {
-			r := record(t, scenario)
+			r := record(t, scenario, true)
 			slices.Sort(want.copies)
 			if !slices.Equal(r.copies, want.copies) {
 				t.Errorf("copies\n%s\nwant\n%s", strings.Join(r.copies, "\n"), strings.Join(want.copies, "\n"))
@@ -169,5 +173,67 @@ func TestScenarios(t *testing.T) {
 				t.Errorf("%d small copies, want %d: %v", small, want.small, r.small)
 			}
 		})
+	}
+}
+
+// of is what is said of one library: late of each process in the order of rows, the
+// row of its finding first.
+func (r recorded) of(library string) (late []bool) {
+	for _, l := range r.libraries {
+		if l.Library == library && l.How != "" {
+			late = append(late, l.Late)
+		}
+	}
+	return late
+}
+
+// A library that a process has mapped before it is watched is found, and what it
+// did until then is said to be unknown; also if another file has its path by now.
+func TestLate(t *testing.T) {
+	for _, scenario := range []string{"late", "replaced"} {
+		t.Run(scenario, func(t *testing.T) {
+			r := record(t, scenario, false)
+			if want := []string{"1 × to-device cuMemcpyHtoDAsync_v2 1048576 bytes, async true, main, then memory, compute ",
+				"1 × to-device cuMemcpyHtoDAsync_v2 1048576 bytes, async true, main, then stream-sync, compute "}; !slices.Equal(r.copies, want) {
+				t.Errorf("%q", r.copies)
+			}
+			if got := r.of("driver"); !slices.Equal(got, []bool{false, true}) || !slices.Equal(r.memory, []string{"pinned"}) {
+				t.Errorf("driver late: %v; memory %v", got, r.memory)
+			}
+		})
+	}
+}
+
+// What a forked process can know of its parent's memory is not known to be seen.
+func TestForked(t *testing.T) {
+	r := record(t, "forked", true)
+	if got := r.of("driver"); !slices.Equal(got, []bool{false, false, true, true}) {
+		t.Errorf("late: %v", got)
+	}
+	if len(r.copies) != 1 || !strings.HasPrefix(r.copies[0], "3 × ") {
+		t.Errorf("%q", r.copies)
+	}
+}
+
+// A process that ends inside of a call ends as it does without us.
+func TestEndsInACall(t *testing.T) {
+	r := record(t, "killed", true)
+	if n := r.calls["cudaMemcpyAsync"]; n == 0 || r.calls["cuMemcpyHtoDAsync_v2"] != n-1 {
+		t.Errorf("%d calls of the runtime, %d of the driver ended", n, r.calls["cuMemcpyHtoDAsync_v2"])
+	}
+}
+
+// The runtime's copies are as many as the driver's.
+func TestRuntimeAndDriverCountAlike(t *testing.T) {
+	r := record(t, "item", true)
+	driver := r.calls["cuMemcpyHtoDAsync_v2"] + r.calls["cuMemcpyDtoHAsync_v2"]
+	if runtime := r.calls["cudaMemcpyAsync"]; driver != 2*steps || runtime != driver || r.calls["cudaStreamSynchronize"] != r.calls["cuStreamSynchronize"] ||
+		r.calls["cuLaunchKernel"] != 3*steps {
+		t.Errorf("%v", r.calls)
+	}
+	for _, l := range r.libraries {
+		if l.Library == "driver" && (l.Watched == 0 || l.Shifted != l.Watched) || l.How != "multi" && l.How != "single" {
+			t.Errorf("%+v", l)
+		}
 	}
 }

@@ -3,6 +3,7 @@ import ctypes
 import os
 import sys
 import threading
+import time
 
 folder, scenario = sys.argv[1:3]
 STEPS = int(sys.argv[3]) if len(sys.argv) > 3 else 30
@@ -232,6 +233,35 @@ def killed():
     threading.Timer(0.02, os._exit, [0]).start()
     while True:
         copy(target, host, 256 << 20)
+
+
+def watched():
+    """Waits until the library that this process has mapped is watched: a uprobe is a breakpoint in its code."""
+    code = ctypes.cast(cuda.cuMemcpyHtoDAsync_v2, P).value
+    end = time.monotonic() + 60
+    while 0xCC not in ctypes.string_at(code, 16):
+        assert time.monotonic() < end, "not watched"
+        time.sleep(0.05)
+
+
+def late():
+    before = pinned()
+    copy(target, before)
+    watched()
+    copy(target, before)
+    copy(target, pinned())
+    wait()
+
+
+def replaced():
+    """The file that is mapped is not the one at its path any more."""
+    path = os.path.join(folder, "libcuda.so.1")
+    with open(path, "rb") as f:
+        text = f.read()
+    with open(path + ".new", "wb") as f:
+        f.write(text)
+    os.rename(path + ".new", path)
+    late()
 
 
 target = device()
