@@ -23,26 +23,9 @@ func (w *watcher) watches(l library) bool {
 	return slices.ContainsFunc(w.libraries, func(a *attached) bool { return a.inode == l.inode })
 }
 
-// attachAll watches the first libraries. That one cannot be watched is told with it.
-func (w *watcher) attachAll(p *probe.Programs) error {
-	w.programs = p
-	var last error
-	watched := 0
-	for _, l := range w.first {
-		if err := w.attach(l); err != nil {
-			last = err
-		} else {
-			watched++
-		}
-	}
-	if watched == 0 {
-		return last
-	}
-	return nil
-}
-
 // attach watches the functions of one library, in all processes that map it or will.
-func (w *watcher) attach(l library) error {
+// That it cannot be watched is told in its row: another one may be.
+func (w *watcher) attach(l library) {
 	a := &attached{library: l, late: map[uint32]bool{}}
 	a.row = traces.CudaLibrary{Library: l.kind, Path: l.named}
 	found, missing, err := sites(l)
@@ -63,7 +46,6 @@ func (w *watcher) attach(l library) error {
 	}
 	w.libraries = append(w.libraries, a)
 	w.Rows.Append(a.row)
-	return err
 }
 
 // place puts the probes. Returns come first: then no call is seen to begin whose
@@ -118,20 +100,24 @@ func (w *watcher) placeAll(executable *link.Executable, timed, all []site) error
 
 func (w *watcher) placeEach(executable *link.Executable, timed, all []site) error {
 	for _, s := range timed {
-		leave, err := executable.Uretprobe("", w.programs.Programs[cudaProgLeaveOne], &link.UprobeOptions{Address: s.offset, Cookie: cookie(s.number)})
+		leave, err := executable.Uretprobe("", w.programs.Programs[cudaProgLeaveOne], s.options())
 		if err != nil {
 			return fmt.Errorf("return of %s: %w", functions[s.number].name, err)
 		}
 		w.programs.Hold(leave)
 	}
 	for _, s := range all {
-		enter, err := executable.Uprobe("", w.programs.Programs[cudaProgEnterOne], &link.UprobeOptions{Address: s.offset, Cookie: cookie(s.number)})
+		enter, err := executable.Uprobe("", w.programs.Programs[cudaProgEnterOne], s.options())
 		if err != nil {
 			return fmt.Errorf("%s: %w", functions[s.number].name, err)
 		}
 		w.programs.Hold(enter)
 	}
 	return nil
+}
+
+func (s site) options() *link.UprobeOptions {
+	return &link.UprobeOptions{Address: s.offset, Cookie: cookie(s.number)}
 }
 
 // findLate notes the processes that have a library mapped by now: what they did

@@ -7,6 +7,7 @@ package cuda
 import (
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -32,10 +33,16 @@ func side(w *watcher) *probe.KernelSide {
 		Probe:   "cuda",
 		Load:    loadCuda,
 		Prepare: func(spec *ebpf.CollectionSpec, _ *probe.Recording) error { w.choose(spec); return nil },
-		Attach:  w.attachAll,
-		Ring:    cudaMapCudaCalls,
-		Pause:   100 * time.Millisecond, // BELL_NS of bpf/cuda.bpf.c
-		Table:   "copy",
+		Attach: func(p *probe.Programs) error {
+			w.programs = p
+			for _, l := range w.first {
+				w.attach(l)
+			}
+			return nil
+		},
+		Ring:  cudaMapCudaCalls,
+		Pause: 100 * time.Millisecond, // BELL_NS of bpf/cuda.bpf.c
+		Table: "copy",
 		Drops: []probe.Drop{
 			{Variable: cudaVarLostEvents, Table: "copy", Reason: "the ring of the cuda probe was full"},
 			{Variable: cudaVarLostCounts, Table: "cuda_calls", Reason: "functions of more processes at once than the cuda probe counts for"},
@@ -45,11 +52,14 @@ func side(w *watcher) *probe.KernelSide {
 	}
 }
 
+// haveMulti is nil where one link can take many functions.
+var haveMulti = features.HaveBPFLinkUprobeMulti
+
 // choose leaves the programs that this kernel can attach: all functions by one
 // link, or one by one.
 func (w *watcher) choose(spec *ebpf.CollectionSpec) {
 	w.how = "multi"
-	if features.HaveBPFLinkUprobeMulti() != nil {
+	if haveMulti() != nil {
 		w.how = "single"
 	}
 	for name := range spec.Programs {
@@ -84,10 +94,8 @@ const (
 
 func start(r *probe.Recording) (probe.Watch, error) {
 	f := &finder{Recording: r, looked: map[uint32]look{}}
-	if found := installed(os.Environ()); len(found) > 0 && supported() {
-		if err := f.begin(found); err != nil {
-			return probe.Watch{}, err
-		}
+	if supported() {
+		f.take(installed(os.Environ()))
 	}
 	return probe.Watch{Look: f.look, End: f.end, Close: f.close}, nil
 }
@@ -147,17 +155,20 @@ func (f *finder) search(now time.Time) {
 	}
 }
 
-// take watches libraries that are not watched yet.
+// take watches libraries that are not watched yet. Without a driver there is
+// nothing to watch: the runtime is mapped by any torch that was built for CUDA.
 func (f *finder) take(found []library) {
+	if f.w == nil {
+		if !slices.ContainsFunc(found, func(l library) bool { return l.kind == ofDriver }) {
+			return
+		}
+		if f.failed = f.begin(found); f.failed != nil {
+			f.Rows.Append(traces.CudaLibrary{Head: traces.Head{TsNS: probe.Now()}, Library: ofDriver, Path: found[0].named, Note: f.failed.Error()})
+		}
+		return
+	}
 	for _, l := range found {
-		switch {
-		case f.w == nil:
-			if err := f.begin([]library{l}); err != nil {
-				f.failed = err
-				f.Rows.Append(traces.CudaLibrary{Head: traces.Head{TsNS: probe.Now()}, Library: l.kind, Path: l.named, Note: err.Error()})
-				return
-			}
-		case !f.w.watches(l):
+		if !f.w.watches(l) {
 			f.w.attach(l)
 		}
 	}

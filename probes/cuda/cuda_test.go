@@ -1,13 +1,16 @@
 package cuda_test
 
 import (
+	"encoding/binary"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/dptrace/dptrace/probes/cuda"
 	"github.com/dptrace/dptrace/probes/probetest"
 	"github.com/dptrace/dptrace/traces"
 )
@@ -235,5 +238,106 @@ func TestRuntimeAndDriverCountAlike(t *testing.T) {
 		if l.Library == "driver" && (l.Watched == 0 || l.Shifted != l.Watched) || l.How != "multi" && l.How != "single" {
 			t.Errorf("%+v", l)
 		}
+	}
+}
+
+// Before Linux 6.6 each function has a probe of its own.
+func TestOneByOne(t *testing.T) {
+	cuda.OneByOne(t)
+	r := record(t, "item", true)
+	if len(r.copies) != 2 || r.calls["cuMemcpyDtoHAsync_v2"] != steps || r.libraries[0].How != "single" {
+		t.Errorf("%q %v %+v", r.copies, r.calls, r.libraries)
+	}
+}
+
+// The kernel may refuse; then the report can say why nothing is known of copies.
+func TestNoLibraryOfCuda(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "libcuda.so.1"), []byte("no library"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("LD_LIBRARY_PATH", dir)
+	run, code := probetest.Kernel(t, "true")
+	if code != 0 {
+		t.Fatalf("exits %d", code)
+	}
+	var notes []string
+	for _, l := range probetest.Rows[traces.CudaLibrary](t, run) {
+		notes = append(notes, l.Note)
+	}
+	if len(notes) != 1 || !strings.Contains(notes[0], "read "+dir) {
+		t.Errorf("%q", notes)
+	}
+}
+
+// The loader's cache is read as ldconfig writes it, and no byte of it is trusted.
+func TestCached(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "cache")
+	var b []byte
+	u32 := func(values ...uint32) {
+		for _, v := range values {
+			b = binary.NativeEndian.AppendUint32(b, v)
+		}
+	}
+	names := "libc.so.6\x00/lib/libc.so.6\x00libcuda.so.1\x00/odd/libcuda.so.1\x00"
+	b = append(b, "glibc-ld.so.cache1.1"...)
+	u32(2, uint32(len(names)))
+	b = append(b, make([]byte, 48-len(b))...)
+	const entries = 48 + 2*24
+	u32(1, entries, entries+10, 0, 0, 0, 1, entries+25, entries+38, 0, 0, 0)
+	b = append(b, names...)
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := cuda.Cached(path); !slices.Equal(got, []string{"/odd/libcuda.so.1"}) {
+		t.Errorf("%q", got)
+	}
+	for i := range b { // whatever is there, it ends
+		for _, damaged := range [][]byte{b[:i], append(append(slices.Clone(b[:i]), b[i]^0xff), b[i+1:]...)} {
+			if err := os.WriteFile(path, damaged, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			cuda.Cached(path)
+		}
+	}
+}
+
+// NVIDIA's own libraries, where CUDA_LIBRARIES names files or folders of them:
+// their stubs are recognised, and no function is missing.
+func TestRealLibraries(t *testing.T) {
+	given := filepath.SplitList(os.Getenv("CUDA_LIBRARIES"))
+	if len(given) == 0 {
+		t.Skipf("SKIPPED %s: CUDA_LIBRARIES names none", t.Name())
+	}
+	n := 0
+	for _, root := range given {
+		err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+			if err != nil || d.Type()&os.ModeSymlink != 0 || d.IsDir() {
+				return err
+			}
+			found, missing, err := cuda.Sites(path)
+			if found == nil {
+				return err
+			}
+			n++
+			shifted := 0
+			for _, is := range found {
+				if is {
+					shifted++
+				}
+			}
+			t.Logf("%s: %d functions, %d behind a stub, lacks %q", path, len(found), shifted, missing)
+			if err != nil || len(missing) > 0 || strings.Contains(path, "libcuda.so") && shifted != len(found) {
+				t.Errorf("%s: %v", path, err)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n == 0 {
+		t.Error("there is none")
 	}
 }

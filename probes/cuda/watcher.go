@@ -184,7 +184,8 @@ func next(e *cudaCudaEvent, f *function, stream uint64) string {
 		return "event-sync"
 	case cudaCudaClassCUDA_EVENT:
 		return "event"
-	case cudaCudaClassCUDA_LAUNCH, cudaCudaClassCUDA_LAUNCH_EX, cudaCudaClassCUDA_LAUNCH_GRAPH, cudaCudaClassCUDA_CAPTURE, cudaCudaClassCUDA_CAPTURED:
+	case cudaCudaClassCUDA_LAUNCH, cudaCudaClassCUDA_LAUNCH_EX, cudaCudaClassCUDA_LAUNCH_GRAPH, cudaCudaClassCUDA_CAPTURE,
+		cudaCudaClassCUDA_CAPTURED:
 		return "launch"
 	}
 	if f.copies() || f.class == cudaCudaClassCUDA_COPY_DEVICE {
