@@ -304,40 +304,82 @@ func TestCached(t *testing.T) {
 }
 
 // NVIDIA's own libraries, where CUDA_LIBRARIES names files or folders of them:
-// their stubs are recognised, and no function is missing.
+// their stubs are recognised, no function is missing, and what the driver's is
+// asked is decoded, as far as it gets without a device.
 func TestRealLibraries(t *testing.T) {
 	given := filepath.SplitList(os.Getenv("CUDA_LIBRARIES"))
 	if len(given) == 0 {
 		t.Skipf("SKIPPED %s: CUDA_LIBRARIES names none", t.Name())
 	}
-	n := 0
+	var all []string
 	for _, root := range given {
 		err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
-			if err != nil || d.Type()&os.ModeSymlink != 0 || d.IsDir() {
-				return err
+			if err == nil && d.Type().IsRegular() {
+				all = append(all, path)
 			}
-			found, missing, err := cuda.Sites(path)
-			if found == nil {
-				return err
-			}
-			n++
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := 0
+	for _, path := range all {
+		found, missing, err := cuda.Sites(path)
+		if err == nil && found == nil {
+			continue // another library
+		}
+		n++
+		t.Run(filepath.Base(path), func(t *testing.T) {
 			shifted := 0
 			for _, is := range found {
 				if is {
 					shifted++
 				}
 			}
-			t.Logf("%s: %d functions, %d behind a stub, lacks %q", path, len(found), shifted, missing)
-			if err != nil || len(missing) > 0 || strings.Contains(path, "libcuda.so") && shifted != len(found) {
-				t.Errorf("%s: %v", path, err)
+			t.Logf("%d functions, %d behind a stub, lacks %q", len(found), shifted, missing)
+			driver := strings.HasPrefix(filepath.Base(path), "libcuda.so")
+			if err != nil || len(missing) > 0 || driver && shifted != len(found) {
+				t.Errorf("%v", err)
 			}
-			return nil
+			if driver {
+				asked(t, path)
+			}
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 	}
 	if n == 0 {
 		t.Error("there is none")
+	}
+}
+
+// asked records calls of a driver that has no context.
+func asked(t *testing.T, path string) {
+	dir := t.TempDir()
+	library := filepath.Join(dir, "libcuda.so.1")
+	if err := os.Symlink(path, library); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("LD_LIBRARY_PATH", dir)
+	run, code := probetest.Kernel(t, probetest.Python(t), "testdata/uninitialised.py", library)
+	copies := probetest.Rows[traces.Copy](t, run)
+	if code != 0 || len(copies) != 7 {
+		t.Fatalf("exits %d; %d copies", code, len(copies))
+	}
+	for i, c := range copies {
+		next := "copy"
+		if i == len(copies)-1 {
+			next = "stream-sync"
+		}
+		if c.Source != 0x1234 || c.Target != 0x7000 || c.Bytes != 1<<20 || c.Stream != 0x77 || c.Result != 3 || c.Next != next || c.CallNS <= 0 {
+			t.Errorf("%+v", c)
+		}
+	}
+	if memory := probetest.Rows[traces.HostMemory](t, run); len(memory) != 0 {
+		t.Errorf("memory of calls that failed: %+v", memory)
+	}
+	for _, c := range probetest.Rows[traces.CudaCalls](t, run) {
+		if c.Failed != c.Calls {
+			t.Errorf("%+v", c)
+		}
 	}
 }
