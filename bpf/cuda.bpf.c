@@ -18,7 +18,6 @@ char LICENSE[] SEC("license") = "GPL";
 
 enum { BPF_MAP_TYPE_TASK_STORAGE = 29, BPF_LOCAL_STORAGE_GET_F_CREATE = 1 };
 
-__u64 runs; /* calls of processes of the run */
 __u64 lost_events; /* records that found no room in the ring */
 __u64 lost_counts; /* calls that found no room in counts */
 __u64 lost_calls; /* calls of threads that could not be noted, as memory was short */
@@ -42,6 +41,7 @@ struct {
 } counts SEC(".maps");
 
 const struct cuda_event *unused_cuda_event __attribute__((unused));
+const enum cuda_after *unused_cuda_after __attribute__((unused));
 const enum cuda_class *unused_cuda_class __attribute__((unused));
 
 /* A call of the driver that has begun in a thread. The driver does not call its own exports. */
@@ -53,7 +53,7 @@ struct call {
 
 struct thread {
 	struct call driver;
-	__u64 runtime; /* ns: when a call of the runtime began; 0: none */
+	__u32 id, pid; /* of its process, see struct proc; 0: not asked yet */
 	__u64 copied; /* ns: when the copy ended that was told and that no call has come after yet; 0: none */
 	__u64 compute; /* stream of the latest launch */
 	__u32 launched; /* 1: there was one */
@@ -142,7 +142,7 @@ static __always_inline void count(__u32 id, __u32 function, __u64 ns, __u64 byte
 	}
 }
 
-static __always_inline struct cuda_event *event(struct proc *p, __u64 now)
+static __always_inline struct cuda_event *event(struct thread *t, __u64 now)
 {
 	struct cuda_event *e = bpf_ringbuf_reserve(&cuda_calls, sizeof(*e), 0);
 	if (!e) {
@@ -152,8 +152,8 @@ static __always_inline struct cuda_event *event(struct proc *p, __u64 now)
 	__u64 both = bpf_get_current_pid_tgid();
 	__builtin_memset(e, 0, sizeof(*e));
 	e->ts_ns = now;
-	e->id = p->id;
-	e->pid = p->pid;
+	e->id = t->id;
+	e->pid = t->pid;
 	e->thread = both;
 	e->main = (__u32)both == both >> 32;
 	return e;
@@ -168,17 +168,17 @@ static __always_inline void submit(struct cuda_event *e, __u64 now)
 	bpf_ringbuf_submit(e, wake ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 }
 
-/* The first call of a thread after a copy that was told. */
-static __always_inline void comes_next(struct thread *t, struct proc *p, __u32 function, __u32 class, __u64 began, __u64 ns, __u64 stream)
+/* The first call of a thread after a copy that was told, if it has no record of its own. */
+static __always_inline void comes_next(struct thread *t, __u32 function, __u32 class, __u64 began, __u64 ns, __u64 stream)
 {
 	__u64 copied = t->copied;
 	t->copied = 0;
 	if (!copied)
 		return;
-	struct cuda_event *e = event(p, began);
+	struct cuda_event *e = event(t, began);
 	if (!e)
 		return;
-	e->after = 1;
+	e->after = CUDA_ONLY_AFTER;
 	e->dur_ns = ns;
 	e->function = function;
 	e->class = class;
@@ -262,7 +262,7 @@ static __always_inline void begins(struct thread *t, struct registers *r, __u32 
 	}
 }
 
-static __always_inline void ends(struct thread *t, struct proc *p, struct registers *r, __u64 now)
+static __always_inline void ends(struct thread *t, struct registers *r, __u64 now)
 {
 	struct call *c = &t->driver;
 	__u64 began = c->began, ns = now - began;
@@ -270,18 +270,22 @@ static __always_inline void ends(struct thread *t, struct proc *p, struct regist
 	__s32 result = RESULT(r);
 	c->began = 0;
 	bool copy = copies(class);
-	count(p->id, c->function, ns, c->bytes, copy, result != 0);
-	comes_next(t, p, c->function, class, began, ns, c->stream);
-	if (class == CUDA_CAPTURE || class == CUDA_CAPTURED) {
-		if (!result)
-			t->capturing = class == CUDA_CAPTURE;
+	count(t->id, c->function, ns, c->bytes, copy, result != 0);
+	bool captures = class == CUDA_CAPTURE || class == CUDA_CAPTURED;
+	if (captures && !result)
+		t->capturing = class == CUDA_CAPTURE;
+	if (captures || (copy ? c->bytes <= CUDA_SMALL : waits(class) || result)) {
+		comes_next(t, c->function, class, began, ns, c->stream);
 		return;
 	}
-	if (copy ? c->bytes <= CUDA_SMALL : waits(class) || result)
-		return;
-	struct cuda_event *e = event(p, began);
+	struct cuda_event *e = event(t, began);
 	if (!e)
 		return;
+	if (t->copied) {
+		e->after = CUDA_ALSO_AFTER;
+		e->gap_ns = began > t->copied ? began - t->copied : 0;
+	}
+	t->copied = copy ? now : 0;
 	e->dur_ns = ns;
 	e->function = c->function;
 	e->class = class;
@@ -297,16 +301,15 @@ static __always_inline void ends(struct thread *t, struct proc *p, struct regist
 		e->compute = t->compute == c->stream ? 1 : 2;
 	if (class == CUDA_PINNED || class == CUDA_MANAGED)
 		bpf_probe_read_user(&e->source, 8, (void *)c->source);
-	if (copy)
-		t->copied = now;
 	submit(e, now);
 }
 
 /* A launch, or what is told of an event: seen to begin only. */
-static __always_inline void passes(struct thread *t, struct proc *p, struct registers *r, __u32 function, __u32 class, __u64 now)
+static __always_inline void passes(struct thread *t, struct registers *r, __u32 function, __u32 class)
 {
-	count(p->id, function, 0, 0, false, false);
-	comes_next(t, p, function, class, now, 0, 0);
+	count(t->id, function, 0, 0, false, false);
+	if (t->copied)
+		comes_next(t, function, class, bpf_ktime_get_ns(), 0, 0);
 	switch (class) {
 	case CUDA_LAUNCH:
 		t->compute = ninth(r);
@@ -326,42 +329,51 @@ static __always_inline void passes(struct thread *t, struct proc *p, struct regi
 #define FUNCTION(cookie) ((cookie) & 0xffff)
 #define CLASS(cookie) ((cookie) >> 16 & 0xffff)
 
-static __always_inline int enter(struct registers *r, __u64 cookie)
+/* What is known of this thread; none: it is not of the run. */
+static __always_inline struct thread *this_thread(void)
 {
+	struct thread *t = bpf_task_storage_get(&threads, (void *)bpf_get_current_task_btf(), 0, 0);
+	if (t && t->id)
+		return t;
 	struct proc *p = current_proc();
 	if (!p)
 		return 0;
-	__sync_fetch_and_add(&runs, 1);
-	struct thread *t = bpf_task_storage_get(&threads, (void *)bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	t = bpf_task_storage_get(&threads, (void *)bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!t) {
 		__sync_fetch_and_add(&lost_calls, 1);
 		return 0;
 	}
+	t->id = p->id;
+	t->pid = p->pid;
+	return t;
+}
+
+static __always_inline int enter(struct registers *r, __u64 cookie)
+{
+	struct thread *t = this_thread();
+	if (!t)
+		return 0;
 	__u32 class = CLASS(cookie);
-	__u64 now = bpf_ktime_get_ns();
-	if (class == CUDA_RUNTIME || class == CUDA_RUNTIME_COPY) {
-		count(p->id, FUNCTION(cookie), 0, class == CUDA_RUNTIME_COPY ? ARG2(r) : 0, class == CUDA_RUNTIME_COPY, false);
+	if (class >= CUDA_EVENT && class <= CUDA_LAUNCH_GRAPH) {
+		passes(t, r, FUNCTION(cookie), class);
+	} else if (class == CUDA_RUNTIME || class == CUDA_RUNTIME_COPY) {
+		count(t->id, FUNCTION(cookie), 0, class == CUDA_RUNTIME_COPY ? ARG2(r) : 0, class == CUDA_RUNTIME_COPY, false);
 		t->direction = class == CUDA_RUNTIME_COPY ? (__u32)ARG3(r) + 1 : 0;
-	} else if (class >= CUDA_EVENT && class <= CUDA_LAUNCH_GRAPH) {
-		passes(t, p, r, FUNCTION(cookie), class, now);
 	} else {
-		begins(t, r, FUNCTION(cookie), class, now);
+		begins(t, r, FUNCTION(cookie), class, bpf_ktime_get_ns());
 	}
 	return 0;
 }
 
 static __always_inline int leave(struct registers *r, __u64 cookie)
 {
-	struct proc *p = current_proc();
-	if (!p)
-		return 0;
 	struct thread *t = bpf_task_storage_get(&threads, (void *)bpf_get_current_task_btf(), 0, 0);
 	if (!t)
 		return 0;
 	if (CLASS(cookie) == CUDA_RUNTIME_COPY)
 		t->direction = 0;
 	else if (t->driver.began && t->driver.function == FUNCTION(cookie))
-		ends(t, p, r, bpf_ktime_get_ns());
+		ends(t, r, bpf_ktime_get_ns());
 	return 0;
 }
 

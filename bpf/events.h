@@ -144,6 +144,8 @@ enum cuda_class {
 
 #define CUDA_SMALL 65536 /* bytes: copies up to here are only counted */
 
+enum cuda_after { CUDA_ONLY_AFTER = 1, CUDA_ALSO_AFTER }; /* the record says no more; or it is of a copy or of memory, too */
+
 struct cuda_event {
 	__u64 ts_ns, dur_ns; /* CLOCK_MONOTONIC, of the call */
 	__u32 id, pid; /* of the process, see struct proc */
@@ -155,7 +157,7 @@ struct cuda_event {
 	                    source and target memory as CUmemorytype: 16 * source + target */
 	__u64 source, target, bytes, rows, stream; /* of a copy; source and bytes of memory */
 	__u64 gap_ns; /* of the first call of a thread after a copy that was told: since that copy ended */
-	__u32 after; /* 1: this is the first call after such a copy */
+	__u32 after; /* CUDA_…_AFTER: this is the first call after such a copy; 0: it is not */
 	__u32 compute; /* stream of the thread's latest launch: 1 the copy's, 2 another one, 0 none was seen */
 	__u32 capturing, pad;
 };

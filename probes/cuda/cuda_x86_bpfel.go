@@ -13,6 +13,13 @@ import (
 	"github.com/cilium/ebpf"
 )
 
+type cudaCudaAfter uint32
+
+const (
+	cudaCudaAfterCUDA_ONLY_AFTER cudaCudaAfter = 1
+	cudaCudaAfterCUDA_ALSO_AFTER cudaCudaAfter = 2
+)
+
 type cudaCudaClass uint32
 
 const (
@@ -106,7 +113,8 @@ type cudaThread struct {
 		Direction uint32
 		Pad       uint32
 	}
-	Runtime   uint64
+	Id        uint32
+	Pid       uint32
 	Copied    uint64
 	Compute   uint64
 	Launched  uint32
@@ -131,7 +139,7 @@ const (
 	cudaVarLostCalls       = "lost_calls"
 	cudaVarLostCounts      = "lost_counts"
 	cudaVarLostEvents      = "lost_events"
-	cudaVarRuns            = "runs"
+	cudaVarUnusedCudaAfter = "unused_cuda_after"
 	cudaVarUnusedCudaClass = "unused_cuda_class"
 	cudaVarUnusedCudaEvent = "unused_cuda_event"
 )
@@ -202,7 +210,7 @@ type cudaVariableSpecs struct {
 	LostCalls       *ebpf.VariableSpec `ebpf:"lost_calls"`
 	LostCounts      *ebpf.VariableSpec `ebpf:"lost_counts"`
 	LostEvents      *ebpf.VariableSpec `ebpf:"lost_events"`
-	Runs            *ebpf.VariableSpec `ebpf:"runs"`
+	UnusedCudaAfter *ebpf.VariableSpec `ebpf:"unused_cuda_after"`
 	UnusedCudaClass *ebpf.VariableSpec `ebpf:"unused_cuda_class"`
 	UnusedCudaEvent *ebpf.VariableSpec `ebpf:"unused_cuda_event"`
 }
@@ -250,7 +258,7 @@ type cudaVariables struct {
 	LostCalls       *ebpf.Variable `ebpf:"lost_calls"`
 	LostCounts      *ebpf.Variable `ebpf:"lost_counts"`
 	LostEvents      *ebpf.Variable `ebpf:"lost_events"`
-	Runs            *ebpf.Variable `ebpf:"runs"`
+	UnusedCudaAfter *ebpf.Variable `ebpf:"unused_cuda_after"`
 	UnusedCudaClass *ebpf.Variable `ebpf:"unused_cuda_class"`
 	UnusedCudaEvent *ebpf.Variable `ebpf:"unused_cuda_event"`
 }

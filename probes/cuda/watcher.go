@@ -1,10 +1,10 @@
 package cuda
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
+	"unsafe"
 
 	"github.com/cilium/ebpf"
 
@@ -29,6 +29,7 @@ type watcher struct {
 	next      time.Time
 	waiting   []cudaCudaEvent        // of processes whose fork is still in the ring of the process probe
 	unknown   uint64                 // events that were given up
+	runs      uint64                 // of the programs, as of the last count
 	copies    map[uint32]traces.Copy // by thread: the latest, until it is known what came next
 	seen      map[uint32]bool        // nodes that have called anything
 	told      map[cudaCudaKey]cudaCudaCount
@@ -40,14 +41,17 @@ func (w *watcher) open(_ *probe.Recording, p *probe.Programs) probe.Handler {
 	return probe.Handler{
 		Take: w.take,
 		Look: w.look,
-		Runs: func() uint64 { return p.Counter(cudaVarRuns, 0) },
+		Runs: func() uint64 { return w.runs },
 		End:  w.end,
 	}
 }
 
 func (w *watcher) take(raw []byte) bool {
-	var e cudaCudaEvent
-	if n, err := binary.Decode(raw, binary.NativeEndian, &e); err != nil || n > len(raw) || int(e.Function) >= len(functions) {
+	if len(raw) < int(unsafe.Sizeof(cudaCudaEvent{})) { // the ring rounds sizes up
+		return false
+	}
+	e := *(*cudaCudaEvent)(unsafe.Pointer(unsafe.SliceData(raw))) // 20 times as fast as binary.Decode, which is half of the recorder's work
+	if int(e.Function) >= len(functions) {
 		return false
 	}
 	if len(w.waiting) == 0 && w.tell(&e) {
@@ -69,9 +73,11 @@ func (w *watcher) tell(e *cudaCudaEvent) bool {
 	}
 	w.known(n)
 	f := &functions[e.Function]
-	switch {
-	case e.After == 1:
+	if e.After != 0 {
 		w.follows(e, f)
+	}
+	switch {
+	case e.After == uint32(cudaCudaAfterCUDA_ONLY_AFTER):
 	case f.copies():
 		w.copied(e, f, n)
 	default:
@@ -249,6 +255,7 @@ func (w *watcher) count(all bool) error {
 		}
 		w.known(node)
 		ended := !node.Ended.IsZero()
+		w.runs += n.Calls - w.told[key].Calls
 		if was, told := w.told[key]; !told || was != n || ended || all {
 			f := functions[key.Function]
 			w.Rows.Append(traces.CudaCalls{Head: traces.Head{TsNS: probe.Now(), Proc: w.Number(node)}, Library: f.library, Function: f.name,
