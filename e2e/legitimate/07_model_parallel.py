@@ -1,6 +1,5 @@
 """Ranks that hold parts of one replica get the same batches: tensor, pipeline and expert parallel."""
 # e2e torchrun:2 tensor
-#   run: often
 #   torch: >=1.10
 # e2e torchrun:2 world
 #   torch: >=1.10

@@ -1,6 +1,5 @@
 """Several trainings over the same data: an ensemble, a search over processes, and one over ranks that never speak to one another."""
 # e2e ensemble
-#   run: often
 # e2e search
 # e2e torchrun:2 apart
 #   torch: >=1.10

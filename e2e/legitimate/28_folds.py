@@ -2,7 +2,6 @@
 # e2e whole
 # e2e part
 # e2e folds
-#   run: often
 #   check: split-leak clean
 # e2e restarted
 # e2e nested

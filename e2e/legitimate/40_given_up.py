@@ -1,6 +1,5 @@
 """Workers that the program itself ends: a watchdog gives up a pass whose reader is stuck, and a new one begins."""
 # e2e watchdog
-#   run: often
 #   check: worker-killed clean
 # e2e helper
 #   check: worker-killed clean

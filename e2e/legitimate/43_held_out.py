@@ -1,6 +1,5 @@
 """Passes without gradients over what was, or will be, trained on, and none is a validation of it: rolling horizons, weights, statistics, next items."""
 # e2e horizons
-#   run: often
 #   check: split-leak clean
 # e2e weights
 # e2e statistics

@@ -27,7 +27,6 @@ a cached factory, in the settings, in an enumeration, in a context variable, in 
 #   check: rng-duplicate-workers clean
 #   check: rng-duplicate-epochs clean
 # e2e bands
-#   run: often
 #   expect: rng-duplicate-workers proven __main__.BANDS[0]
 #   expect: rng-duplicate-workers proven __main__.BANDS[1]
 #   expect: rng-duplicate-epochs proven __main__.BANDS[0]
@@ -36,7 +35,6 @@ a cached factory, in the settings, in an enumeration, in a context variable, in 
 #   check: rng-duplicate-workers clean
 #   check: rng-duplicate-epochs clean
 # e2e points
-#   run: often
 #   expect: rng-duplicate-workers proven __main__.POINTS
 #   expect: rng-duplicate-epochs proven __main__.POINTS
 # e2e points apart

@@ -12,7 +12,6 @@
 #   expect: rng-duplicate-epochs proven torch
 #   fix: printed
 # e2e numpy persistent
-#   run: often
 #   expect: rng-duplicate-workers proven numpy
 #   check: rng-duplicate-epochs clean
 #   fix: printed

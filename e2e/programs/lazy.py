@@ -3,7 +3,6 @@
 #   check: rng-duplicate-workers clean
 #   check: rng-duplicate-epochs clean
 # e2e reseeded
-#   run: often
 #   check: rng-duplicate-workers clean
 #   check: rng-duplicate-epochs clean
 # e2e absent

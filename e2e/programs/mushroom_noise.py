@@ -1,6 +1,5 @@
 """Workers that draw the same numbers and must not, beside draws that hide it; and sources of noise that nobody can watch."""
 # e2e flipped
-#   run: often
 #   expect: rng-duplicate-workers proven dataset.spores
 #   expect: rng-duplicate-epochs proven dataset.spores
 #   fix: printed

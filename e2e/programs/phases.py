@@ -1,6 +1,5 @@
 """One line makes the loaders of both phases, anew each epoch. Training's reads from one generator that each worker copies."""
 # e2e
-#   run: often
 #   expect: rng-duplicate-workers proven dataset.shake
 #   expect: rng-duplicate-epochs proven dataset.shake
 import numpy as np

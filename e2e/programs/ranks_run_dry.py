@@ -4,7 +4,6 @@
 #   exit: 1
 #   expect: uneven-shards proven rank 1
 # e2e torchrun:2 shares
-#   run: often
 #   torch: >=1.10
 #   exit: 1
 #   expect: uneven-shards proven rank 1

@@ -1,6 +1,5 @@
 """seed + epoch + worker: worker 0 of pass 1 draws what worker 1 drew in pass 0."""
 # e2e
-#   run: often
 #   expect: rng-duplicate-epochs proven numpy
 #   check: rng-duplicate-workers clean
 #   fix: printed

@@ -9,7 +9,6 @@ worker, a channel's stream in a table by (station, channel). `apart` seeds each 
 #   check: rng-duplicate-workers clean
 #   check: rng-duplicate-epochs clean
 # e2e thread
-#   run: often
 #   expect: rng-duplicate-workers proven rng
 #   expect: rng-duplicate-epochs proven rng
 # e2e thread apart

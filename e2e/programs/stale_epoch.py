@@ -2,7 +2,6 @@
 # e2e strength
 #   expect: stale-worker-state proven strength
 # e2e collate
-#   run: often
 #   expect: stale-worker-state proven ratio
 #   fix: printed
 # e2e fresh

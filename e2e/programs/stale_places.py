@@ -10,7 +10,6 @@ number: the workers live on with the first one."""
 # e2e rows
 #   expect: stale-worker-state proven dataset.order (list of 96 items)
 # e2e module
-#   run: often
 #   expect: stale-worker-state proven __main__.HARDNESS
 # e2e settings
 #   expect: stale-worker-state proven __main__.SETTINGS.hop

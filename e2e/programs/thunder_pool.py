@@ -1,6 +1,5 @@
 """Thunder for a detector of storms is made in processes beside the training: all forked, all with the state of the parent."""
 # e2e pool
-#   run: often
 #   expect: rng-duplicate-workers likely pool processes np.random
 # e2e executor
 #   expect: rng-duplicate-workers likely pool processes np.random
