@@ -35,6 +35,7 @@ OFTEN = {
     "test_failopen.FailOpen": {"test_what_is_dropped_is_counted_at_once", "test_a_hook_that_gives_up_says_so", "test_errors_of_ours_are_told",
                                "test_an_error_of_the_program_keeps_its_text", "test_without_a_recorder_it_counts_on",
                                "test_no_threads_no_numpy_random_few_imports"},
+    "test_growth.Growth": {"test_what_is_told"},
     "test_identity.Columns": {"test_set_epoch", "test_evil_classes_are_left_alone"},
     "test_identity.Groups": {"test_gradients_one_by_one"},
     "test_identity.Identity": {"test_one_number_for_one_object", "test_random_split_in_workers"},

@@ -160,7 +160,7 @@ def tell_pass(iterator, loader):
     if notes["open"] >= 0:
         end_pass(notes["number"], notes["open"], "dropped", notes["delivered"], loader)
     number = notes["passes"]
-    look_around(loader, notes, (notes["number"], max(number - 1, 0)), "begin")
+    look_around(iterator, loader, notes, (notes["number"], max(number - 1, 0)), "begin")
     notes["passes"], notes["open"], notes["delivered"], notes["counted"] = number + 1, number, 0, 0
     notes["single"] = objects.attributes(loader).get("batch_size") == 1
     d["_dptrace_at"] = (notes["number"], number)
@@ -287,7 +287,7 @@ def ended(iterator, raised, made):
     if notes["open"] == at[1]:
         notes["open"] = -1
         end_pass(at[0], at[1], "exhausted" if stop else "error", notes["delivered"], iterator.__dict__["_dptrace_of"]())
-    look_around(iterator.__dict__["_dptrace_of"](), notes, at, "end")
+    look_around(iterator, iterator.__dict__["_dptrace_of"](), notes, at, "end")
 
 
 def put_end(at, worker, status, t0, did):
@@ -298,17 +298,23 @@ def put_end(at, worker, status, t0, did):
     training.end()
 
 
-def look_around(loader, notes, at, when):
-    """Which containers have grown that the loop, or what the loader consists of, reaches."""
+def look_around(iterator, loader, notes, at, when):
+    """Which containers have grown that the loop, or what the loader consists of, reaches. loader: None if nobody holds it any more, as
+    in `for batch in DataLoader(...)`; its parts are the iterator's."""
     found = _around["growth"]
     if found is None or found.pid != ring.ring.pid:
         found = _around["growth"] = growth.Growth()
     n = notes.get("delivered", 0)
     found.served, notes["counted"] = found.served + n - notes.get("counted", 0), n
-    if loader is not None and found.due(when != "window"):
-        d = objects.attributes(loader)
-        samplers = [(d.get(name), name, "order") for name in ("sampler", "batch_sampler")]
-        found.look(at, when, growth.roots(d.get("dataset"), d.get("collate_fn"))[:2] + tuple(samplers), wrapping.caller())
+    if found.due(when != "window"):
+        d = iterator.__dict__
+        if loader is not None:
+            d = objects.attributes(loader)
+            found.look(at, when, growth.roots(d.get("dataset"), d.get("collate_fn"))[:2] + (
+                (d.get("sampler"), "sampler", "order"), (d.get("batch_sampler"), "batch_sampler", "order")), wrapping.caller())
+        else:
+            found.look(at, when, growth.roots(d.get("_dataset"), d.get("_collate_fn"))[:2] + (
+                (d.get("_index_sampler"), "batch_sampler", "order"),), wrapping.caller())
 
 
 def process_ends():
@@ -341,7 +347,7 @@ def hand(made, data, args, kwargs):
         batch = made.got if d.get("_in_order") is False else d["_rcvd_idx"] - 1
         arrived = made.arrived.pop(batch, 0)
     delivered(made, batch, arrived, data)
-    look_around(d["_dptrace_of"](), made.notes, (made.loader, made.number), "window")
+    look_around(args[0], d["_dptrace_of"](), made.notes, (made.loader, made.number), "window")
     ready()
     settle(1)
     if c0:
