@@ -25,11 +25,11 @@ type Rank struct {
 	Spread    string // why what is copied is not told to be the loader's; "" it is
 	Foreign   int    // copies in those steps that are not the batch's
 	ToHost    bool   // or not known: in most steps the process waits for the device anyway, as for a value of its
-	Slots []Slot // the copies of a batch, in their order
-	Of    map[Class]int
-	cost  map[Class]*Cost
-	part  *traces.Part
-	odd   bool // what the batch's tensors take is known, and is none of the copies
+	Slots     []Slot // the copies of a batch, in their order
+	Of        map[Class]int
+	cost      map[Class]*Cost
+	part      *traces.Part
+	odd       bool // what the batch's tensors take is known, and is none of the copies
 }
 
 // Class of a copy.
