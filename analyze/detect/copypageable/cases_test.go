@@ -196,6 +196,8 @@ var cases = []struct {
 	}, Calls: map[string]uint64{"cuMemcpyAsync": 100}}), "not-applicable", nil},
 	{"hostile: faster than any copy from there", loop(Copying{Batch: func(c *Cuda, n int) { c.Copy(traces.Copy{Source: fresh(n), Bytes: image, CallNS: 30_000}) }}),
 		"cannot-tell", []string{"less time than the bytes need"}},
+	{"hostile: pinned by a call that is not watched, and waited for", loop(Copying{Batch: func(c *Cuda, n int) { c.Waited(fresh(n), image) }}),
+		"cannot-tell", []string{"less time than the bytes need"}},
 	{"hostile: rows of a matrix, copied in two dimensions", loop(Copying{Batch: func(c *Cuda, n int) {
 		c.Copy(traces.Copy{Source: fresh(n), Bytes: image, CallNS: 3e6, Rows: 64})
 	}}), "cannot-tell", nil},

@@ -47,8 +47,8 @@ func (s *seen) pins() bool { return s.worst.Loader.First().PinMemory }
 
 func (s *seen) cost() string {
 	c := s.worst.Cost(copies.Staged)
-	return fmt.Sprintf("the thread can queue no work for the device for %s, %s in all that were looked at. Part of it is waiting for kernels that "+
-		"were queued before. After a copy from pinned memory that is not waited for the thread goes on at once; that copies and kernels "+
+	return fmt.Sprintf("the thread can queue no work for the device for %s, %s in all that were looked at. Part of it is waiting for "+
+		"kernels that were queued before. After a copy from pinned memory that is not waited for the thread goes on at once; that copies and kernels "+
 		"then run at the same time is possible, and not measured here", s.worst.Waits(copies.Staged), words.Seconds(c.Total.Seconds()))
 }
 
@@ -58,5 +58,6 @@ func (s *seen) fix() string {
 		return fmt.Sprintf("# %s has pin_memory=True: see where the loop, or what it calls, makes another tensor of the batch before the copy\n"+
 			"print(x.is_pinned())  # right before x.to(device)", at)
 	}
-	return fmt.Sprintf("# %s\nDataLoader(..., pin_memory=True)\n# in the loop, for each tensor of the batch:\nx = x.to(device, non_blocking=True)", at)
+	return fmt.Sprintf("# %s\nDataLoader(..., pin_memory=True)\n# in the loop, for each tensor of the batch:\n"+
+		"x = x.to(device, non_blocking=True)", at)
 }

@@ -30,12 +30,13 @@ func (s *seen) evidence() []finding.Evidence {
 	c := s.worst.Cost(s.class)
 	list := []finding.Evidence{{
 		Text: fmt.Sprintf("%s, out of pinned memory, and then waited for %s, %s after the copy's call (median) and with no other call between. "+
-			"The call took %s, the wait %s (medians).", s.worst.Seen(s.class), s.what(), words.Millis(c.Gap), words.Millis(c.Call), words.Millis(c.Wait)),
+			"The call took %s, the wait %s (medians).", s.worst.Seen(s.class), s.what(), words.Millis(c.Gap), words.Millis(c.Call),
+			words.Millis(c.Wait)),
 		Refs: c.Refs,
 	}, {Text: s.worst.Batch(s.class)}}
 	if least := time.Duration(c.Bytes / fastest); c.Wait > 2*least {
-		list = append(list, finding.Evidence{Text: fmt.Sprintf("The wait is for all that was queued on that stream before, too: most often for kernels. "+
-			"At %d GB/s the bytes take %s.", fastest, words.Millis(least))})
+		list = append(list, finding.Evidence{Text: fmt.Sprintf("The wait is for all that was queued on that stream before, too: "+
+			"most often for kernels. At %d GB/s the bytes take %s.", fastest, words.Millis(least))})
 	}
 	if rest := s.worst.Rest(); rest != "" {
 		list = append(list, finding.Evidence{Text: rest, Detail: true})
@@ -52,8 +53,8 @@ func (s *seen) what() string {
 
 func (s *seen) cost() string {
 	c := s.worst.Cost(s.class)
-	return fmt.Sprintf("the training thread waits %s, %s in all that were looked at, and queues nothing for the device meanwhile. It is what the wait "+
-		"exposes, not what the copy takes; that copies and kernels run at the same time without it is possible, and not measured here",
+	return fmt.Sprintf("the training thread waits %s, %s in all that were looked at, and queues nothing for the device meanwhile. It is "+
+		"what the wait exposes, not what the copy takes; that copies and kernels run at the same time without it is possible, and not measured here",
 		s.worst.Waits(s.class), words.Seconds(c.Total.Seconds()))
 }
 

@@ -67,7 +67,8 @@ func judge(c *detect.Case) detect.Verdict {
 			s.ranks.Count(copies.Waited)))
 	}
 	clean := detect.Clean(fmt.Sprintf("the thread goes on after %s from pinned memory", words.Count(pinned, "copy")))
-	if s.worst, s.class = s.ranks.Worst(copies.Device), copies.Device; s.worst != nil && s.worst.Cost(copies.Device).Share() >= copies.Matters {
+	s.worst, s.class = s.ranks.Worst(copies.Device), copies.Device
+	if s.worst != nil && s.worst.Cost(copies.Device).Share() >= copies.Matters {
 		return detect.Clean("no copy's stream is waited for; the program waits for the whole device itself").Noting(s.device())
 	}
 	return clean

@@ -19,8 +19,8 @@ func (s *seen) finding(certainty finding.Certainty) finding.Finding {
 		Title: fmt.Sprintf("Batches are pinned, and %s: the training thread is blocked for %s%s", what, s.worst.Waits(copies.Staged),
 			s.ranks.On(s.worst)),
 		Evidence: s.evidence(),
-		Cost: fmt.Sprintf("%s, %s in all that were looked at, and the conversion on the CPU, which is not counted. Part of it is waiting for kernels "+
-			"that were queued before", s.worst.Waits(copies.Staged), words.Seconds(s.worst.Cost(copies.Staged).Total.Seconds())),
+		Cost: fmt.Sprintf("%s, %s in all that were looked at, and the conversion on the CPU, which is not counted. Part of it is waiting "+
+			"for kernels that were queued before", s.worst.Waits(copies.Staged), words.Seconds(s.worst.Cost(copies.Staged).Total.Seconds())),
 		Fix:   s.fix(),
 		Facts: s,
 		Proof: "kernel",

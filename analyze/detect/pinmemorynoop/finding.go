@@ -123,7 +123,7 @@ func (s *seen) cost() string {
 		"non_blocking=True changes nothing"
 	ranks := detect.Of(s.Case, copies.Source).At(s.Loaders)
 	if worst := ranks.Worst(copies.Staged); worst != nil { // the kernel tier has seen the copies
-		cost += fmt.Sprintf(". Copies from memory that is not pinned block the training thread for %s%s", worst.Waits(copies.Staged), ranks.On(worst))
+		cost += ". Copies from memory that is not pinned block the training thread for " + worst.Waits(copies.Staged) + ranks.On(worst)
 	}
 	return cost
 }

@@ -54,7 +54,7 @@ type procRows struct {
 	batches  []traces.BatchBytes
 	pins     []traces.Pin
 	next     []delivery
-	lastNext int64
+	all      int // batches that were delivered
 }
 
 const (
@@ -181,8 +181,8 @@ func (r *procRows) copy(c *traces.Copy) {
 		}
 		return
 	}
-	r.copies = append(r.copies, copied{at: c.TsNS, bytes: c.Bytes, call: max(c.CallNS, 0), next: max(c.NextNS, 0), source: c.Source, seq: c.Seq,
-		gap: c.GapNS, after: afterwards(c.Next), main: c.Main, plain: c.Result == 0 && c.Rows <= 1 && c.Bytes > 0})
+	r.copies = append(r.copies, copied{at: c.TsNS, bytes: c.Bytes, call: max(c.CallNS, 0), next: max(c.NextNS, 0), source: c.Source,
+		seq: c.Seq, gap: c.GapNS, after: afterwards(c.Next), main: c.Main, plain: c.Result == 0 && c.Rows <= 1 && c.Bytes > 0})
 }
 
 // afterwards is one of the constants below, so that no row is kept for its text.
@@ -205,10 +205,10 @@ func (r *procRows) delivery(b *traces.BatchNext) {
 	if b.Status == "exit" {
 		return
 	}
+	if b.Status == "ok" {
+		r.all++
+	}
 	if len(r.next) == mostNext {
-		if r.lastNext == 0 {
-			r.lastNext = r.next[mostNext-1].at
-		}
 		return
 	}
 	call := b.CallNS

@@ -12,7 +12,8 @@ import (
 type tensors struct {
 	name  string // dtype; "pinned": those that were pinned, "left": those that were not
 	bytes int64
-	slack int64 // of bytes, at the most: pages that are not full, tensors that are too small to be seen
+	pages int64 // of bytes, that may be empty: they are counted in whole pages
+	slack int64 // and those that may be of tensors which are too small to be seen
 	width int64 // bytes of an element; 0 not known
 }
 
@@ -32,7 +33,7 @@ const (
 	page        = 4096
 	significant = 64 << 10 // smaller copies are not in the table
 	// loosest is the share of the bytes that may be missing, so that no other tensor fits.
-	loosest = 50
+	loosest = 100
 )
 
 var widths = map[string]int64{"float64": 8, "int64": 8, "complex64": 8, "float32": 4, "int32": 4, "float16": 2, "bfloat16": 2, "int16": 2,
@@ -67,7 +68,8 @@ func byDtype(b *traces.BatchBytes) (all []tensors) {
 	for item := range strings.SplitSeq(b.Dtypes, ",") {
 		name, text, _ := strings.Cut(item, "=")
 		if bytes, err := strconv.ParseInt(text, 10, 64); err == nil && bytes > significant {
-			all = append(all, tensors{name, bytes, min(int64(b.Tensors)*page, bytes/loosest), widths[name]})
+			n := int64(max(b.Tensors, 1))
+			all = append(all, tensors{name, bytes, min(n*page, bytes/loosest), min((n-1)*significant, bytes/loosest), widths[name]})
 		}
 	}
 	return all
@@ -78,7 +80,7 @@ func some(name string, bytes, count int64) []tensors {
 	if count == 0 || bytes <= significant {
 		return nil
 	}
-	return []tensors{{name, bytes, min((count-1)*significant, bytes/loosest), 0}}
+	return []tensors{{name, bytes, 0, min((count-1)*significant, bytes/loosest), 0}}
 }
 
 func distinct(all []tensors) (once []tensors) {
@@ -115,7 +117,7 @@ func match(sizes []int64, known []tensors) []Match {
 // copied reports whether such tensors, or as many bytes, are among the copies as they are.
 func (t tensors) copied(all []Match) bool {
 	for _, m := range all {
-		if m.Tensor != "" && !m.Cast() && max(m.Bytes-t.bytes, t.bytes-m.Bytes) <= max(t.slack, page) {
+		if m.Tensor != "" && !m.Cast() && max(m.Bytes-t.bytes, t.bytes-m.Bytes) <= t.pages+t.slack+page {
 			return true
 		}
 	}
@@ -142,7 +144,12 @@ func ratios(width int64, cast bool) (all [][2]int64) {
 // tensors' after a cast: the one with the fewest copies. Of very many copies only
 // single ones are tried.
 func subset(sizes []int64, taken []Match, t tensors, ratio [2]int64) (found []int) {
-	bytes, least := t.bytes*ratio[1]/ratio[0], (t.bytes-t.slack)*ratio[1]/ratio[0]
+	least := t.bytes - t.pages
+	if ratio[0] == ratio[1] { // a cast is told by its bytes alone
+		least -= t.slack
+	}
+	bytes := t.bytes * ratio[1] / ratio[0]
+	least = least * ratio[1] / ratio[0]
 	if bytes <= significant {
 		return nil
 	}

@@ -42,7 +42,7 @@ const (
 	Async                 // of pinned memory, and the thread went on
 	Waited                // of pinned memory, and the thread waited for the copy's stream right after
 	Device                // of pinned memory, and the thread waited for the whole device right after
-	Staged                // of pageable memory: the call waited, or what came right after
+	Staged                // of pageable memory: the call took as long as a copy out of it does
 	Reaching              // of pageable memory that the device may read by itself
 )
 
@@ -69,10 +69,10 @@ func (c *copied) class() Class {
 		}
 		return Async
 	case Pageable:
-		if c.waits() || c.call >= c.bytes/bus {
+		if c.call >= c.bytes/bus {
 			return Staged
 		}
-		return Quick
+		return Quick // as memory would be that is pinned by a call which is not watched
 	}
 	return Unjudged
 }
@@ -155,18 +155,13 @@ func (r *procRows) waitsAnyway() bool {
 	if len(r.calls) == 0 {
 		return true
 	}
-	delivered, waits := 0, uint64(0)
-	for _, d := range r.next {
-		if d.ok {
-			delivered++
-		}
-	}
+	waits := uint64(0)
 	for name, calls := range r.calls {
 		if strings.Contains(name, "DtoH") || name == "cuCtxSynchronize" || name == "cuEventSynchronize" {
 			waits += calls
 		}
 	}
-	return r.lastNext == 0 && 2*waits >= uint64(delivered)
+	return 2*waits >= uint64(r.all)
 }
 
 // Cost is what copies of one class take of a step.
@@ -195,7 +190,7 @@ func (c *Cost) Share() float64 {
 // Cost of a class; nil: there were no copies of it.
 func (k *Rank) Cost(class Class) *Cost { return k.cost[class] }
 
-// longest of the steps, by the time blocked in them, are left out: one of a hundred.
+// longest is the share of the steps, those in which the thread is blocked longest, that are left out, and one more.
 const longest = 0.02
 
 // weigh adds up what the copies of each class take.

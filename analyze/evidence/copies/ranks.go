@@ -107,8 +107,8 @@ func (k *Rank) Waits(class Class) string {
 // Seen is how many copies of a class there were, and where.
 func (k *Rank) Seen(class Class) string {
 	c := k.Cost(class)
-	return fmt.Sprintf("After the first %d batches: in %s (from one delivery to the next) the thread made %s of more than 64 KiB to the device, "+
-		"most often of %s", warmUp, words.Of(c.Steps, k.Steps, "step"), words.Count(c.Copies, "copy"), words.Bytes(c.Bytes))
+	return fmt.Sprintf("After the first %d batches: in %s (from one delivery to the next) the thread made %s of more than 64 KiB to the "+
+		"device, most often of %s", warmUp, words.Of(c.Steps, k.Steps, "step"), words.Count(c.Copies, "copy"), words.Bytes(c.Bytes))
 }
 
 // Batch says by what the copies of a class are known to be the batch's.
