@@ -137,6 +137,20 @@ var cases = []struct {
 		}
 		c.Copy(row)
 	}}), "note", nil},
+	{"hostile: two of them", loop(Copying{Step: 100 * ms, Batch: func(c *Cuda, n int) {
+		row := traces.Copy{Source: fresh(n), Bytes: 128 * kib, CallNS: 20_000}
+		if n%50 == 30 {
+			row.CallNS = 3e9
+		}
+		c.Copy(row)
+	}}), "note", nil},
+	{"hostile: one, two or three copies", loop(Copying{Batch: func(c *Cuda, n int) {
+		for range 1 + n%3 {
+			images(c, n)
+		}
+	}}), "cannot-tell", []string{"do not come in step"}},
+	{"hostile: the batch is cropped in the loop", loop(Copying{Dtypes: "float32=16777216", Batch: func(c *Cuda, n int) { c.StagedWaited(fresh(n), 11*mib) }}),
+		"likely", []string{"is not the batch"}},
 	{"hostile: an evaluation", loop(Copying{Eval: true, Batch: images}), "note", nil},
 	{"hostile: no optimizer", loop(Copying{NoStep: true, Batch: images}), "likely", nil},
 	{"hostile: managed memory", loop(Copying{Before: func(c *Cuda) { c.Memory("managed", heap, 512*mib) }, Batch: images}), "cannot-tell",

@@ -106,6 +106,11 @@ var cases = []struct {
 	{"hostile: torch.cuda.synchronize() at the end of each step", with(func(x *Copying) { x.Calls["cuCtxSynchronize"] = 100 }), "likely", nil},
 	{"hostile: how often it waits otherwise is not known", with(func(x *Copying) { x.Calls = nil }), "likely", nil},
 	{"hostile: the program pins a buffer itself and writes to it again", with(func(x *Copying) { x.Pin = false }), "likely", []string{"writes to the same pinned memory"}},
+	{"hostile: the batch goes through a buffer that it pins itself, and it waits before it fills that again", with(func(x *Copying) {
+		x.Batch = func(c *Cuda, _ int) {
+			c.Copy(traces.Copy{Source: block, Bytes: image, CallNS: 3000, Next: "stream-sync", GapNS: 12_000, NextNS: 3 * ms})
+		}
+	}), "likely", []string{"writes to the same pinned memory"}},
 	{"hostile: .cpu() right after", with(func(x *Copying) {
 		x.Batch = func(c *Cuda, n int) {
 			c.Copy(traces.Copy{Source: place(n), Bytes: image, CallNS: 3000, Next: "copy", GapNS: 5000})

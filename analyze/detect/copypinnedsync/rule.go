@@ -5,6 +5,7 @@ package copypinnedsync
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
@@ -42,8 +43,15 @@ type seen struct {
 
 func (s *seen) sure() bool { return s.worst.Sure(s.class) }
 
-// pins: the loader itself has pinned them, into new memory for each batch.
-func (s *seen) pins() bool { return s.worst.Loader.First().PinMemory }
+// unasked is how soon after a copy a wait begins that torch makes itself, at the most: what Python calls after it
+// takes longer.
+const unasked = 5 * time.Microsecond
+
+// pins: the loader itself has pinned them, into memory that nobody writes to again: it is another one each time,
+// or the program has had no time to ask for the wait.
+func (s *seen) pins() bool {
+	return s.worst.Loader.First().PinMemory && (s.worst.Wanders(s.class) || s.worst.Cost(s.class).Gap <= unasked)
+}
 
 func judge(c *detect.Case) detect.Verdict {
 	s := &seen{Case: c, ranks: detect.Of(c, copies.Source).At(c.Loaders), class: copies.Waited}

@@ -1,6 +1,7 @@
 package copies
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/dptrace/dptrace/analyze/timeline"
@@ -107,8 +108,8 @@ func (p *partRows) inherited(process *timeline.Process) (s spans) {
 
 // classify says what memory each copy of a process read from.
 func (p *partRows) classify(t *timeline.Timeline, process *timeline.Process, r *procRows) {
-	slices.SortStableFunc(r.memory, func(a, b traces.HostMemory) int { return compare(a.TsNS, b.TsNS) })
-	slices.SortStableFunc(r.copies, func(a, b copied) int { return compare(a.at, b.at) })
+	slices.SortStableFunc(r.memory, func(a, b traces.HostMemory) int { return cmp.Compare(a.TsNS, b.TsNS) })
+	slices.SortStableFunc(r.copies, func(a, b copied) int { return cmp.Compare(a.at, b.at) })
 	if t.Incomplete(process, "host_memory") || len(r.memory) > mostMemory { // what is in a range may have been given back
 		return
 	}
@@ -143,5 +144,3 @@ func (p *partRows) watches(r *procRows) bool {
 // themselves: those of Grace Hopper and its kin do, which are arm64. The trace does
 // not tell them from others, and an older one not what the machine is.
 func (p *partRows) reaches() bool { return p.host.Arch != "amd64" }
-
-func compare(a, b int64) int { return int(min(max(a-b, -1), 1)) }

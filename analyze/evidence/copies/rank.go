@@ -53,6 +53,8 @@ const (
 	// bus is the bytes that a copy moves in a nanosecond at the most. A call that took
 	// less than its bytes need has not waited for them.
 	bus = 25
+	// staging is how long a copy takes at the least that goes through the driver's buffer; any call may take less.
+	staging = 15_000
 )
 
 func (c *copied) class() Class {
@@ -69,7 +71,7 @@ func (c *copied) class() Class {
 		}
 		return Async
 	case Pageable:
-		if c.call >= c.bytes/bus {
+		if c.call >= max(c.bytes/bus, staging) {
 			return Staged
 		}
 		return Quick // as memory would be that is pinned by a call which is not watched
@@ -220,7 +222,7 @@ func (k *Rank) weigh(windows []window) {
 	for class, all := range of {
 		c := costOf(all, k.part)
 		list := steps[class]
-		slices.SortFunc(list, func(a, b step) int { return compare(b.blocked, a.blocked) })
+		slices.SortFunc(list, func(a, b step) int { return cmp.Compare(b.blocked, a.blocked) })
 		for _, s := range list {
 			c.Total += time.Duration(s.blocked)
 			if s.blocked > 0 {

@@ -108,6 +108,16 @@ func (k *Rank) choose(matched []Match, known bool) {
 	}
 }
 
+// Wanders reports whether the copies of a class come from other addresses each time.
+func (k *Rank) Wanders(class Class) bool {
+	for s := range k.Slots {
+		if x := &k.Slots[s]; x.counted && x.Of[class] > 0 && !x.wanders {
+			return false
+		}
+	}
+	return true
+}
+
 // Sure reports whether the copies of a class are told to be the batch's and nothing
 // else: by their bytes, or, where those are not known, by coming from other addresses each time.
 func (k *Rank) Sure(class Class) bool {
