@@ -106,6 +106,7 @@ var cases = []struct {
 	{"hostile: torch.cuda.synchronize() at the end of each step", with(func(x *Copying) { x.Calls["cuCtxSynchronize"] = 100 }), "likely", nil},
 	{"hostile: how often it waits otherwise is not known", with(func(x *Copying) { x.Calls = nil }), "likely", nil},
 	{"hostile: the program pins a buffer itself and writes to it again", with(func(x *Copying) { x.Pin = false }), "likely", []string{"writes to the same pinned memory"}},
+	{"a slow machine: the wait comes later, and the blocks change", with(func(x *Copying) { x.Batch = after("stream-sync", 12_000, 3*ms) }), "proven", nil},
 	{"hostile: the batch goes through a buffer that it pins itself, and it waits before it fills that again", with(func(x *Copying) {
 		x.Batch = func(c *Cuda, _ int) {
 			c.Copy(traces.Copy{Source: block, Bytes: image, CallNS: 3000, Next: "stream-sync", GapNS: 12_000, NextNS: 3 * ms})

@@ -3,6 +3,7 @@ package copies
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/dptrace/dptrace/analyze/words"
 )
@@ -172,4 +173,17 @@ func (r Ranks) On(k *Rank) string {
 		return fmt.Sprintf(", on rank %d", rank)
 	}
 	return ""
+}
+
+// Blocked is how long the training threads were blocked by copies of batches, or by waits for them, in how many steps.
+func (r Ranks) Blocked() (all time.Duration, steps int) {
+	for _, k := range r {
+		for _, class := range []Class{Waited, Device, Staged} {
+			if c := k.Cost(class); c != nil {
+				all += c.Total
+			}
+		}
+		steps += k.Steps
+	}
+	return all, steps
 }
