@@ -167,6 +167,13 @@ var cases = []struct {
 		r.Add(p.Proc, traces.CudaLibrary{Library: "driver", Note: "no permission"})
 		p.Copying(Copying{})
 	}), "cannot-tell", []string{"could not be watched: no permission"}},
+	{"hostile: nor in any process", func(r *Run) {
+		r.Machine("amd64", "")
+		p := r.Process(-1, 0)
+		r.Add(0, traces.CudaLibrary{Library: "driver", Note: "no permission"})
+		p.Copying(Copying{})
+		r.Seal()
+	}, "cannot-tell", []string{"could not be watched: no permission"}},
 	{"hostile: rows of pinned memory are lost", machine(func(r *Run) {
 		r.Process(-1, 0).Copying(Copying{Batch: images})
 		r.Lost("kernel", "host_memory", 2)

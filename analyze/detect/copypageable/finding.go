@@ -48,8 +48,8 @@ func (s *seen) pins() bool { return s.worst.Loader.First().PinMemory }
 func (s *seen) cost() string {
 	c := s.worst.Cost(copies.Staged)
 	return fmt.Sprintf("the thread can queue no work for the device for %s, %s in all that were looked at. Part of it is waiting for "+
-		"kernels that were queued before. After a copy from pinned memory that is not waited for the thread goes on at once; that copies and kernels "+
-		"then run at the same time is possible, and not measured here", s.worst.Waits(copies.Staged), words.Seconds(c.Total.Seconds()))
+		"kernels that were queued before. After a copy from pinned memory that is not waited for the thread goes on at once; that copies and "+
+		"kernels then run at the same time is possible, and not measured here", s.worst.Waits(copies.Staged), words.Seconds(c.Total.Seconds()))
 }
 
 func (s *seen) fix() string {

@@ -104,6 +104,8 @@ var cases = []struct {
 	{"not waited for", with(func(x *Copying) { x.Batch = async }), "clean", []string{"goes on after 90 copies"}},
 	{"hostile: .item() in each step", with(func(x *Copying) { x.Calls["cuMemcpyDtoHAsync_v2"] = 100 }), "likely", []string{"only moves there"}},
 	{"hostile: torch.cuda.synchronize() at the end of each step", with(func(x *Copying) { x.Calls["cuCtxSynchronize"] = 100 }), "likely", nil},
+	{"hostile: .item() by a call that does not tell its direction", with(func(x *Copying) { x.Calls["cuMemcpyAsync"] = 100 }), "likely", nil},
+	{"hostile: torch.cuda.synchronize() of CUDA 13", with(func(x *Copying) { x.Calls["cuCtxSynchronize_v2"] = 100 }), "likely", nil},
 	{"hostile: how often it waits otherwise is not known", with(func(x *Copying) { x.Calls = nil }), "likely", nil},
 	{"hostile: the program pins a buffer itself and writes to it again", with(func(x *Copying) { x.Pin = false }), "likely", []string{"writes to the same pinned memory"}},
 	{"a slow machine: the wait comes later, and the blocks change", with(func(x *Copying) { x.Batch = after("stream-sync", 12_000, 3*ms) }), "proven", nil},
@@ -154,6 +156,12 @@ var cases = []struct {
 		p.Cuda().Memory("pinned", block, 256*mib)
 		p.Copying(Copying{Pin: true, Batch: waited})
 		r.Lost("kernel", "host_memory", 1)
+	}), "cannot-tell", nil},
+	{"hostile: a free may be lost with rows of copies", machine(func(r *Run) {
+		p := r.Process(-1, 0)
+		p.Cuda().Memory("pinned", block, 256*mib)
+		p.Copying(Copying{Pin: true, Batch: waited})
+		r.Lost("kernel", "copy", 1)
 	}), "cannot-tell", nil},
 	{"hostile: another thread waits", with(func(x *Copying) {
 		x.Batch = func(c *Cuda, n int) {

@@ -54,7 +54,8 @@ func (s *seen) what() string {
 func (s *seen) cost() string {
 	c := s.worst.Cost(s.class)
 	return fmt.Sprintf("the training thread waits %s, %s in all that were looked at, and queues nothing for the device meanwhile. It is "+
-		"what the wait exposes, not what the copy takes; that copies and kernels run at the same time without it is possible, and not measured here",
+		"what the wait exposes, not what the copy takes; that copies and kernels run at the same time without it is possible, and not "+
+		"measured here",
 		s.worst.Waits(s.class), words.Seconds(c.Total.Seconds()))
 }
 

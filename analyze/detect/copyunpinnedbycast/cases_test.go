@@ -56,9 +56,9 @@ var cases = []struct {
 	want string
 	says []string
 }{
-	{"as bfloat16", with(func(*Copying) {}), "proven", []string{"converted on the CPU", "8.4 MB are the batch's float32 tensors (16.8 MB) with 2 bytes in place of each 4",
+	{"as bfloat16", with(func(*Copying) {}), "proven", []string{"cast or sliced on the CPU", "8.4 MB are 1/2 of the batch's float32 tensors (16.8 MB)",
 		"The pin step got to 1 tensor of a batch (16.8 MB)", "x = x.to(device, non_blocking=True).to(torch.bfloat16)", "train.py:88"}},
-	{"as float64", with(func(x *Copying) { x.Batch = copied(2 * image) }), "proven", []string{".to(torch.float64)"}},
+	{"as float64", with(func(x *Copying) { x.Batch = copied(2 * image) }), "proven", []string{".to(torch.float64)", "cast on the CPU", "8 bytes in place of each 4", "not:slice"}},
 	{"bytes as float32", with(func(x *Copying) { x.Dtypes, x.Batch = "uint8=16777216", copied(4*image) }), "proven", []string{".to(torch.float32)"}},
 	{"without workers, twice its bytes", with(func(x *Copying) { x.Dtypes, x.Batch = "", copied(2*image) }), "proven",
 		[]string{"tensors that were pinned (16.8 MB)", ".to(dtype)"}},

@@ -12,7 +12,10 @@ import (
 func (s *seen) finding(certainty finding.Certainty) finding.Finding {
 	what := "something else is copied to the device, out of memory that is not"
 	if s.cast() {
-		what = "they are converted on the CPU and copied out of memory that is not"
+		what = "they are cast on the CPU and copied out of memory that is not"
+		if s.fewer() {
+			what = "they are cast or sliced on the CPU and copied out of memory that is not"
+		}
 	}
 	return finding.Finding{
 		Certainty: certainty,
@@ -62,8 +65,15 @@ func (s *seen) fix() string {
 			"x = x.to(device, non_blocking=True)  # then x.to(dtype), x.contiguous(), x[:, ::2]\n" +
 			"print(x.is_pinned())  # right before the copy: True"
 	}
-	return at + ": copy first, and change the dtype on the device\nx = x.to(device, non_blocking=True)." + s.dtype()
+	code := at + ": copy first, and change the dtype on the device\nx = x.to(device, non_blocking=True)." + s.dtype()
+	if s.fewer() {
+		code += "\n# if it is a slice: the same, x = x.to(device, non_blocking=True)[:, ::2]"
+	}
+	return code
 }
+
+// fewer bytes are copied than were pinned: so they are after a cast, and in a slice with steps.
+func (s *seen) fewer() bool { m := s.slots()[0].Match; return m.To < m.From }
 
 // dtype is a cast to one with so many bytes.
 func (s *seen) dtype() string {

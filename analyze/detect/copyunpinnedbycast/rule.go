@@ -17,7 +17,7 @@ import (
 // Rule is the rule.
 var Rule = detect.Rule{
 	ID:      "copy-unpinned-by-cast",
-	Title:   "Pinned batches are converted on the CPU, and copied from memory that is not pinned",
+	Title:   "Pinned batches are cast or sliced on the CPU, and copied from memory that is not pinned",
 	Sources: []collect.Any{copies.Source, pinning.Source},
 	Explains: []detect.Explained{{
 		Rule: "copy-pageable",
@@ -109,8 +109,8 @@ func (s *seen) slots() (staged []copies.Slot) {
 	return staged
 }
 
-// cast: the bytes tell that each of these copies is tensors of the batch with another dtype, which are
-// not copied as they are besides.
+// cast: the bytes tell that each of these copies is made of tensors of the batch, which are not copied as they are
+// besides: with another dtype, or each second element.
 func (s *seen) cast() bool {
 	staged := s.slots()
 	return len(staged) > 0 && !slices.ContainsFunc(staged, func(x copies.Slot) bool { return !x.Match.Cast() })

@@ -4,6 +4,7 @@
 package copies
 
 import (
+	"cmp"
 	"maps"
 
 	"github.com/dptrace/dptrace/analyze/collect"
@@ -37,7 +38,8 @@ type collector struct{ parts map[*traces.Part]*partRows }
 
 type partRows struct {
 	host    traces.Host
-	watched bool // the driver, in all processes from their start on
+	watched bool   // the driver, in all processes from their start on
+	refused string // why it is not; "" it is, or there is none
 	procs   map[uint32]*procRows
 }
 
@@ -51,6 +53,7 @@ type procRows struct {
 	last     int64             // the last copy that is kept, if there were more
 	captured int               // copies
 	calls    map[string]uint64 // of each function of the driver
+	toDevice map[string]uint64 // rows of each of them
 	batches  []traces.BatchBytes
 	pins     []traces.Pin
 	next     []delivery
@@ -96,7 +99,7 @@ func (c *collector) part(part *traces.Part) *partRows {
 func (p *partRows) proc(n uint32) *procRows {
 	r := p.procs[n]
 	if r == nil {
-		r = &procRows{calls: map[string]uint64{}}
+		r = &procRows{calls: map[string]uint64{}, toDevice: map[string]uint64{}}
 		p.procs[n] = r
 	}
 	return r
@@ -161,7 +164,9 @@ func (p *partRows) library(l traces.CudaLibrary) {
 		return
 	}
 	if l.Proc == 0 {
-		p.watched = p.watched || l.How != ""
+		if p.watched = p.watched || l.How != ""; l.How == "" {
+			p.refused = cmp.Or(l.Note, "the reason is not known")
+		}
 		return
 	}
 	r := p.proc(l.Proc)
@@ -169,9 +174,11 @@ func (p *partRows) library(l traces.CudaLibrary) {
 }
 
 func (r *procRows) copy(c *traces.Copy) {
-	switch {
-	case c.Direction != "to-device":
+	if c.Direction != "to-device" {
 		return
+	}
+	r.toDevice[c.Function]++
+	switch {
 	case c.Capturing:
 		r.captured++
 		return

@@ -26,7 +26,7 @@ type Match struct {
 	From, To int64
 }
 
-// Cast reports whether the dtype is another one.
+// Cast reports whether the dtype is another one, or the copy is of each second, fourth or eighth element.
 func (m Match) Cast() bool { return m.Tensor != "" && m.From != m.To }
 
 const (

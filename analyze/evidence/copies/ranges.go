@@ -110,12 +110,12 @@ func (p *partRows) inherited(process *timeline.Process) (s spans) {
 func (p *partRows) classify(t *timeline.Timeline, process *timeline.Process, r *procRows) {
 	slices.SortStableFunc(r.memory, func(a, b traces.HostMemory) int { return cmp.Compare(a.TsNS, b.TsNS) })
 	slices.SortStableFunc(r.copies, func(a, b copied) int { return cmp.Compare(a.at, b.at) })
-	if t.Incomplete(process, "host_memory") || len(r.memory) > mostMemory { // what is in a range may have been given back
-		return
+	if t.Incomplete(process, "host_memory", "copy", "cuda_library") || len(r.memory) > mostMemory {
+		return // what is in a range may have been given back: both kinds of rows come through one ring
 	}
 	outside := Pageable
 	switch {
-	case r.late || !p.watches(r) || t.Incomplete(process, "copy", "cuda_library"):
+	case r.late || !p.watches(r):
 		outside = Unknown
 	case p.reaches():
 		outside = Reached

@@ -145,6 +145,8 @@ func (p *partRows) seen(r *procRows) (bare bool, unwatched string) {
 		return false, "calls of CUDA could not be watched: " + cmp.Or(r.driver.Note, "the reason is not known")
 	case r.driver != nil || p.watched:
 		return true, ""
+	case p.refused != "":
+		return false, "calls of CUDA could not be watched: " + p.refused
 	case len(r.pins) > 0 || strings.Contains(p.host.Accelerators, "nvidia"):
 		return false, "copies to a device were not recorded: that takes the kernel tier"
 	}
@@ -159,8 +161,11 @@ func (r *procRows) waitsAnyway() bool {
 	}
 	waits := uint64(0)
 	for name, calls := range r.calls {
-		if strings.Contains(name, "DtoH") || name == "cuCtxSynchronize" || name == "cuEventSynchronize" {
+		switch {
+		case strings.Contains(name, "DtoH"), strings.HasPrefix(name, "cuCtxSynchronize"), name == "cuEventSynchronize":
 			waits += calls
+		case strings.HasPrefix(name, "cuMemcpy") && !strings.Contains(name, "HtoD") && !strings.Contains(name, "DtoD"): // of any direction
+			waits += calls - min(r.toDevice[name], calls)
 		}
 	}
 	return 2*waits >= uint64(r.all)

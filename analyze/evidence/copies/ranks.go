@@ -121,8 +121,12 @@ func (k *Rank) Batch(class Class) string {
 			continue
 		}
 		text := fmt.Sprintf("%s are the batch's %s", words.Bytes(k.Slots[i].Bytes), m.text())
-		if m.Cast() {
+		switch {
+		case m.To > m.From:
 			text = fmt.Sprintf("%s are the batch's %s with %d bytes in place of each %d", words.Bytes(k.Slots[i].Bytes), m.text(), m.To, m.From)
+		case m.To < m.From:
+			text = fmt.Sprintf("%s are 1/%d of the batch's %s: as of a dtype of fewer bytes, or of a slice with steps",
+				words.Bytes(k.Slots[i].Bytes), m.From/m.To, m.text())
 		}
 		parts = append(parts, text)
 	}

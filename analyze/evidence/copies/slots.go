@@ -101,8 +101,8 @@ func (k *Rank) choose(matched []Match, known bool) {
 	case len(k.Slots) > mostTensors:
 		k.Spread = fmt.Sprintf("%d copies come between two of its batches, and none is told to be of the batch's", len(k.Slots))
 	case counted == 0 && known:
-		k.Spread = "what is copied between its batches has other sizes than they, and comes long after them, or from the same places each time, " +
-			"as weights do"
+		k.Spread = "what is copied between its batches has other sizes than they, and comes long after them, or from the same places " +
+			"each time, as weights do"
 	case counted == 0:
 		k.Spread = "what is copied between its batches comes long after them"
 	}
