@@ -10,6 +10,9 @@ import (
 	"github.com/dptrace/dptrace/analyze/account"
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/detect/copypageable"
+	"github.com/dptrace/dptrace/analyze/detect/copypinnedsync"
+	"github.com/dptrace/dptrace/analyze/detect/copyunpinnedbycast"
 	"github.com/dptrace/dptrace/analyze/detect/cpuoversubscribed"
 	"github.com/dptrace/dptrace/analyze/detect/datasetcopiedperworker"
 	"github.com/dptrace/dptrace/analyze/detect/epochstartcost"
@@ -70,6 +73,9 @@ var Rules = []detect.Rule{
 	loaderbottleneck.Rule,
 	epochstartcost.Rule,
 	pinmemorynoop.Rule,
+	copyunpinnedbycast.Rule,
+	copypageable.Rule,
+	copypinnedsync.Rule,
 	cpuoversubscribed.Rule,
 	shmexhausted.Rule,
 	sharedfileposition.Rule,

@@ -41,7 +41,7 @@ type Example struct {
 // one where what is found depends on the machine, and is a note at least;
 // "timing" for one that is about time: on a machine that is short of processors it may
 // not be told; "shm" for one that is run where /dev/shm has 16 MB; "kernel" for one that
-// is told by the kernel tier only.
+// is told by the kernel tier only; "cuda" for one that takes a CUDA device besides.
 func Examples(page string) []Example {
 	var examples []Example
 	for {

@@ -25,6 +25,9 @@ func TestPages(t *testing.T) {
 				if why := noKernelTier(); e.Certainty == "kernel" && why != "" {
 					t.Skipf("%s: %s", t.Name(), why)
 				}
+				if why := noCuda(); e.Certainty == "cuda" && why != "" {
+					t.Skipf("%s: %s", t.Name(), why)
+				}
 				t.Parallel()
 				folder := t.TempDir()
 				if err := os.WriteFile(filepath.Join(folder, "program.py"), []byte(e.Code), 0o600); err != nil {
@@ -54,6 +57,14 @@ func TestPages(t *testing.T) {
 			})
 		}
 	}
+}
+
+// noCuda says why copies to a CUDA device cannot be made or seen here, or "".
+func noCuda() string {
+	if _, err := os.Stat("/dev/nvidiactl"); err != nil {
+		return "no CUDA device: " + err.Error()
+	}
+	return noKernelTier()
 }
 
 // onPage records a program of a page; those about shared memory where there is little of it.

@@ -8,9 +8,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/dptrace/dptrace/analyze"
+	"github.com/dptrace/dptrace/analyze/collect"
+	"github.com/dptrace/dptrace/analyze/evidence/copies"
 	"github.com/dptrace/dptrace/analyze/evidence/fetches"
 	"github.com/dptrace/dptrace/analyze/evidence/looptime"
 	"github.com/dptrace/dptrace/analyze/finding"
+	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/analyze/words"
 )
 
@@ -25,7 +28,7 @@ func (p *page) loopTimes(r *analyze.Result) {
 			return f.Rule == "loader-bottleneck" && f.Loader.ID == ranks.ID() && f.Certainty > finding.Note
 		})
 		if l := r.Loops.Of(ranks); l != nil && l.Delivered > 0 && (found || p.Verbose) {
-			p.list(bold, fmt.Sprintf("time of loop #%d", ranks.ID()), p.loopTime(l, r.Fetches.Of(ranks...)))
+			p.list(bold, fmt.Sprintf("time of loop #%d", ranks.ID()), p.loopTime(l, r.Fetches.Of(ranks...), copiesOf(r, ranks)))
 		}
 	}
 }
@@ -35,8 +38,8 @@ const barWidth = 40
 
 // loopTime is a bar and a table, then what is slower than the rest. Parts of the
 // fetch are in it where they take a hundredth of the loop's time.
-func (p *page) loopTime(l *looptime.Loop, fetch *fetches.Split) []string {
-	lines := append([]string{p.bar(l)}, table(l, fetch)...)
+func (p *page) loopTime(l *looptime.Loop, fetch *fetches.Split, copied copies.Ranks) []string {
+	lines := append([]string{p.bar(l)}, table(l, fetch, copied)...)
 	for _, s := range l.Stragglers() {
 		who := fmt.Sprintf("worker %d", s.Worker)
 		if s.Worker < 0 {
@@ -49,8 +52,15 @@ func (p *page) loopTime(l *looptime.Loop, fetch *fetches.Split) []string {
 	return append(lines, slowest(l)...)
 }
 
-// table of a loop: what it waited for, with the parts of the fetch, and its step.
-func table(l *looptime.Loop, fetch *fetches.Split) (lines []string) {
+// copiesOf a loader's batches to a device; nil: it could not be told.
+func copiesOf(r *analyze.Result, ranks timeline.Ranks) (all copies.Ranks) {
+	_ = collect.Guard("copies in the report", func() { all = collect.Of(r.Evidence, copies.Source).At(ranks) })
+	return all
+}
+
+// table of a loop: what it waited for, with the parts of the fetch, and its step, with the copies to the device in
+// it that its thread was seen to wait for.
+func table(l *looptime.Loop, fetch *fetches.Split, copied copies.Ranks) (lines []string) {
 	type row struct{ name, took, share, mean string }
 	rows := []row{{"", "time", "", "a batch"}}
 	add := func(name string, took, mean time.Duration) {
@@ -69,6 +79,9 @@ func table(l *looptime.Loop, fetch *fetches.Split) (lines []string) {
 		}
 	}
 	add("step", l.Step(), l.Step()/time.Duration(l.Delivered))
+	if blocked, steps := copied.Blocked(); blocked > 0 && blocked >= l.Total/100 {
+		add("  copies to the device", blocked, blocked/time.Duration(steps))
+	}
 	width := 0
 	for _, r := range rows {
 		width = max(width, utf8.RuneCountInString(r.name))

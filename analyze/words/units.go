@@ -3,6 +3,7 @@ package words
 import (
 	"fmt"
 	"math"
+	"time"
 )
 
 // Bytes for people, in units of 1000: 850 KB, 89.2 MB, 712 MB, 8.00 GB.
@@ -41,6 +42,19 @@ func Seconds(s float64) string {
 		return fmt.Sprintf("%.0f min", s/60)
 	}
 	return fmt.Sprintf("%.1f h", s/3600)
+}
+
+// Millis is a time for people: 0.3 ms, 5.8 ms, 120 ms, 3.5 s.
+func Millis(d time.Duration) string {
+	switch ms := float64(d) / 1e6; {
+	case ms < 0.0995:
+		return fmt.Sprintf("%.0f us", 1e3*ms)
+	case ms < 9.95:
+		return fmt.Sprintf("%.1f ms", ms)
+	case ms < 999.5:
+		return fmt.Sprintf("%.0f ms", ms)
+	}
+	return Seconds(d.Seconds())
 }
 
 // Percent of a share of 1.

@@ -49,6 +49,10 @@ func plural(thing string) string {
 	if strings.HasSuffix(thing, "s") || strings.HasSuffix(thing, "ch") {
 		return thing + "es"
 	}
+	stem, ok := strings.CutSuffix(thing, "y")
+	if ok && !strings.HasSuffix(stem, "a") && !strings.HasSuffix(stem, "e") { // copies, but keys and days
+		return stem + "ies"
+	}
 	return thing + "s"
 }
 

@@ -102,3 +102,32 @@ func TestCases(t *testing.T) {
 		})
 	}
 }
+
+// TestCost: with copies recorded, what they take is part of the cost, and copy-pageable says nothing of its own.
+func TestCost(t *testing.T) {
+	for _, recorded := range []bool{false, true} {
+		run := NewRun(t)
+		run.Machine("amd64", "nvidia")
+		x := Copying{Pin: true, Looks: []traces.Pin{batch(), batch()}}
+		if recorded {
+			run.WatchCuda()
+			x.Batch = func(c *Cuda, n int) { c.StagedWaited(0x7f0000000000+uint64(n%3)<<26, 2*mb) }
+		}
+		run.Process(-1, 0).Copying(x)
+		run.Seal()
+		r, err := analyze.Run(run.Open(t), analyze.Rules)
+		if err != nil {
+			t.Fatal(err)
+		}
+		says := []string{"not:block the training thread"}
+		if recorded {
+			says = []string{"block the training thread for 0.4 ms of each step of 5.6 ms (8.1 %)", "90 copies"}
+		}
+		Verdict(t, r.Findings, r.Checks, pinmemorynoop.Rule.ID, "proven", says)
+		for _, f := range r.Findings {
+			if f.Rule == "copy-pageable" {
+				t.Errorf("beside it: %s", f.Title)
+			}
+		}
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/evidence/copies"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/analyze/words"
@@ -117,8 +119,13 @@ func (s *seen) cost() string {
 	if batches > 0 {
 		cost += fmt.Sprintf(", %s in %s", words.Bytes(bytes*int64(batches)), words.Count(batches, "batch"))
 	}
-	return cost + ". A copy from there to the device goes through a buffer of the driver's, the thread waits for it, and " +
+	cost += ". A copy from there to the device goes through a buffer of the driver's, the thread waits for it, and " +
 		"non_blocking=True changes nothing"
+	ranks := detect.Of(s.Case, copies.Source).At(s.Loaders)
+	if worst := ranks.Worst(copies.Staged); worst != nil { // the kernel tier has seen the copies
+		cost += ". Copies from memory that is not pinned block the training thread for " + worst.Waits(copies.Staged) + ranks.On(worst)
+	}
+	return cost
 }
 
 // builtin classes, which cannot be given a method.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/evidence/copies"
 	"github.com/dptrace/dptrace/analyze/evidence/pinning"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
@@ -20,7 +21,11 @@ var Rule = detect.Rule{
 	ID:      "pin-memory-noop",
 	DP:      "DP5",
 	Title:   "pin_memory=True pins nothing of these batches",
-	Sources: []collect.Any{pinning.Source},
+	Sources: []collect.Any{pinning.Source, copies.Source},
+	Explains: []detect.Explained{{
+		Rule: "copy-pageable",
+		Why:  "pin_memory=True is there, and pins nothing of what is copied",
+	}},
 	Excuses: []detect.Excuse{
 		{
 			Text:     "the program pins these tensors itself after next(): a function of its own calls pin_memory().",

@@ -25,10 +25,12 @@ protobuf traces (TracePacket):
 
   tracks    for each process that loads or takes data: "training loop" (wait for
             next(), step), "index queue" (the sampler, and handing indices to a
-            worker), "fetches" (waiting for an index, fetch, collate, handing over)
+            worker), "fetches" (waiting for an index, fetch, collate, handing over),
+            "copies" of each CUDA stream (how long the call took, and the wait right
+            after it; kernel tier, more than 64 KiB)
   arrows    from the indices of a batch to its fetch and to the step that got it
-  counters  resident and private memory of each process, batches in flight of each
-            loader (asked for, not delivered yet)
+  counters  resident, private and pinned memory of each process, batches in flight
+            of each loader (asked for, not delivered yet)
   instants  signals, ends of processes, and the findings of the report, each at
             the first row that proves it
 
@@ -58,6 +60,8 @@ func Write(w io.Writer, r *analyze.Result) error {
 	if e.batches == 0 {
 		return fmt.Errorf("export perfetto: %w", ErrNothing)
 	}
+	e.copies()
+	e.pinned()
 	e.memory()
 	e.signals()
 	e.ends()

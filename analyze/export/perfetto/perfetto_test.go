@@ -94,6 +94,41 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
+// Copies lie on tracks of their streams, with the waits that belong to them.
+func TestCopies(t *testing.T) {
+	h := func(ms int64) traces.Head { return traces.Head{TsNS: at(ms).TsNS, Proc: 1} }
+	rows := []any{
+		traces.HostMemory{Head: h(5), What: "pinned", Address: 4096, Bytes: 8192},
+		traces.HostMemory{Head: h(6), What: "managed", Address: 1 << 20, Bytes: 8192},
+		traces.HostMemory{Head: h(7), What: "registered", Address: 1 << 21, Bytes: 1000},
+		traces.HostMemory{Head: h(8), What: "freed", Address: 1 << 20},
+		traces.HostMemory{Head: h(9), What: "freed", Address: 4096},
+		traces.Copy{Head: h(29), Direction: "to-device", Bytes: 1 << 20, CallNS: ms, Next: "stream-sync", GapNS: 0, NextNS: 2 * ms},
+		traces.Copy{Head: h(39), Direction: "to-host", Bytes: 1 << 20, CallNS: 3 * ms, Next: "launch", Stream: 0xab0},
+		traces.Copy{Head: h(40), CallNS: math.MaxInt64, NextNS: math.MaxInt64, GapNS: -1, Stream: 7},
+	}
+	for i := range uint64(40) {
+		rows = append(rows, traces.Copy{Head: h(41 + int64(i)), CallNS: ms, Stream: 1000 + i})
+	}
+	out, _ := export(t, play(t, rows...))
+	d := draw(t, out)
+	for name, want := range map[string][][2]float64{
+		"copies, default stream/copy to the device": {{29, 30}},
+		"copies, default stream/wait: stream-sync":  {{30, 32}},
+		"copies, stream 0xab0/copy to the host":     {{39, 42}},
+	} {
+		if got := d.slices[name]; !equal(got, want) {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+	if got := len(d.slices["copies, other streams/copy"]); got != 11 {
+		t.Errorf("%d copies on other streams, want 11", got)
+	}
+	if got := d.counters["pinned memory"]; !equal(got, []int64{8192, 9192, 1000}) {
+		t.Errorf("pinned memory: %v", got)
+	}
+}
+
 func equal[T comparable](a, b []T) bool {
 	if len(a) != len(b) {
 		return false

@@ -18,6 +18,7 @@ type process struct {
 	inFlight                     map[uint32]uint64 // of each of its DataLoader objects
 	loopEnd, indicesEnd, workEnd int64             // what comes before is drawn already: slices of a track do not overlap
 	rank                         uint64
+	streams                      map[uint64]*stream // by their handles
 }
 
 // mostPids is above any pid that Linux gives (PID_MAX_LIMIT of include/linux/threads.h).

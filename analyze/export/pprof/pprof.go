@@ -22,7 +22,7 @@ import (
 const Doc = "Memory copied and gained by each worker, and time by stage, as a profile for go tool pprof"
 
 // Long is what is in the file.
-const Long = `Writes a profile with four values:
+const Long = `Writes a profile with six values:
 
   cow             bytes that a process has copied from its parent by writing to
                   them (copy-on-write)
@@ -36,6 +36,9 @@ const Long = `Writes a profile with four values:
                   that was timed; collate; idle for want of an index), and what
                   the training loop did: its steps, the start of passes, and what
                   next() waited for, by stage
+  copied          bytes of CUDA copies of more than 64 KiB (kernel tier)
+  copy_time       nanoseconds that a thread was in the calls that copy, and in the
+                  wait that came right after them
 
 Stacks lead from the attribute of the dataset, or the kind of mapping, over the
 worker and its loader to the command; those of times begin with the stage.
@@ -53,6 +56,8 @@ const (
 	cowFaults
 	privateGrowth
 	stageTime
+	copyBytes
+	copyTime
 	values
 )
 
@@ -63,7 +68,8 @@ var Sources = []collect.Any{memory.Source, memory.LookSource, looptime.Source}
 func Write(w io.Writer, r *analyze.Result) error {
 	p := newProfile(r)
 	m, looks := collect.Of(r.Evidence, memory.Source), collect.Of(r.Evidence, memory.LookSource)
-	for _, process := range places(r.Timeline) {
+	all := places(r.Timeline)
+	for _, process := range all {
 		if look, ok := looks.Of(process.process); ok {
 			p.sample(process, frame{}, "all", "procfs", [values]int64{privateGrowth: look.Last.PrivateDirty - look.First.PrivateDirty})
 		}
@@ -74,6 +80,7 @@ func Write(w io.Writer, r *analyze.Result) error {
 		}
 	}
 	p.times(r.Timeline, r.Loops)
+	p.copies(r.Run, all)
 	if len(p.Sample) == 0 {
 		return fmt.Errorf("export pprof: %w", ErrNothing)
 	}
@@ -110,6 +117,8 @@ func newProfile(r *analyze.Result) *builder {
 				cowFaults:     {Type: "cow_faults", Unit: "count"},
 				privateGrowth: {Type: "private_growth", Unit: "bytes"},
 				stageTime:     {Type: "time", Unit: "nanoseconds"},
+				copyBytes:     {Type: "copied", Unit: "bytes"},
+				copyTime:      {Type: "copy_time", Unit: "nanoseconds"},
 			},
 			DefaultSampleType: "cow",
 			PeriodType:        &profile.ValueType{Type: "cow", Unit: "bytes"},

@@ -1,0 +1,58 @@
+package pprof
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/dptrace/dptrace/analyze/timeline"
+	"github.com/dptrace/dptrace/traces"
+)
+
+// asked is one kind of copies of a process.
+type asked struct {
+	process        *timeline.Process
+	function, next string
+}
+
+type copied struct{ bytes, ns int64 }
+
+// backToBack is how long after a copy's call a wait begins at the latest that is counted with it, ns.
+const backToBack = 20_000
+
+// copies adds what the processes have copied, and how long their threads were in the calls and in the waits
+// right after them.
+func (b *builder) copies(run *traces.Run, all []*place) {
+	places := map[*traces.Part]map[uint32]*place{}
+	for _, p := range all {
+		if places[p.process.Part] == nil {
+			places[p.process.Part] = map[uint32]*place{}
+		}
+		places[p.process.Part][p.process.Proc] = p
+	}
+	sums := map[asked]copied{}
+	of := map[*timeline.Process]*place{}
+	for part, r := range traces.Rows[traces.Copy](run) {
+		p := places[part][r.Proc]
+		if p == nil || r.Capturing || r.Result != 0 {
+			continue
+		}
+		of[p.process] = p
+		k, ns := asked{p.process, r.Function, ""}, max(r.CallNS, 0)
+		if r.NextNS > 0 && r.GapNS >= 0 && r.GapNS <= backToBack {
+			k.next = r.Next
+			ns += r.NextNS
+		}
+		sums[k] = copied{sums[k].bytes + max(r.Bytes, 0), sums[k].ns + max(ns, 0)}
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(sums), func(a, b asked) int {
+		return cmp.Or(cmp.Compare(a.process.Part.Name, b.process.Part.Name), cmp.Compare(a.process.Proc, b.process.Proc),
+			cmp.Compare(a.function, b.function), cmp.Compare(a.next, b.next))
+	}) {
+		leaf := frame{name: k.function}
+		if k.next != "" {
+			leaf.name += ", then waits: " + k.next
+		}
+		b.sample(of[k.process], leaf, "copy", "kernel", [values]int64{copyBytes: sums[k].bytes, copyTime: sums[k].ns})
+	}
+}

@@ -1,0 +1,57 @@
+package pprof_test
+
+import (
+	"bytes"
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/pprof/profile"
+
+	. "github.com/dptrace/dptrace/analyze/detect/detecttest"
+	"github.com/dptrace/dptrace/traces"
+)
+
+// What was copied and how long it took, by function and by what came after it.
+func TestCopies(t *testing.T) {
+	run := NewRun(t)
+	run.Process(-1, 0).Copying(Copying{Batches: 10, Batch: func(c *Cuda, n int) {
+		c.Staged(1<<40, 600_000)
+		c.Waited(1<<41, 1_000_000)
+		c.Copy(traces.Copy{Bytes: 5, CallNS: 7, Next: "stream-sync", NextNS: 1000, GapNS: 30_000, Function: "cuMemcpyDtoHAsync_v2", Direction: "to-host"})
+		c.Copy(traces.Copy{Bytes: 5, CallNS: 7, Capturing: true})
+		c.Copy(traces.Copy{Bytes: 5, CallNS: 7, Result: 1})
+	}})
+	run.Add(77, traces.Copy{Bytes: 5}) // of no process that is known
+	run.Seal()
+	p, err := profile.Parse(bytes.NewReader(write(t, run.Open(t))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string][2]int64{}
+	for _, s := range p.Sample {
+		if v := [2]int64{s.Value[4], s.Value[5]}; v != [2]int64{} {
+			got[s.Location[0].Line[0].Function.Name] = v
+		}
+	}
+	want := map[string][2]int64{
+		"cuMemcpyHtoDAsync_v2":                          {6_000_000, 1_000_000},
+		"cuMemcpyHtoDAsync_v2, then waits: stream-sync": {10_000_000, 36_030_000},
+		"cuMemcpyDtoHAsync_v2":                          {50, 70},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Times that no program has must not end the export.
+func TestHostileCopies(t *testing.T) {
+	run := NewRun(t)
+	run.Process(-1, 0).Copying(Copying{Batches: 3, Batch: func(c *Cuda, n int) {
+		c.Run.Add(c.Process.Proc, traces.Copy{Bytes: math.MinInt64, CallNS: math.MaxInt64, NextNS: math.MaxInt64, GapNS: 0})
+	}})
+	run.Seal()
+	if _, err := profile.Parse(bytes.NewReader(write(t, run.Open(t)))); err != nil {
+		t.Fatal(err)
+	}
+}
