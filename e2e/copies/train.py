@@ -24,7 +24,7 @@ class Dim(ctypes.Structure):
 
 
 runtime.cudaLaunchKernel.argtypes = [P, Dim, Dim, P, Z, P]
-runtime.cudaMemcpyAsync.argtypes = [P, P, Z, ctypes.c_int, P]
+runtime.cudaMemcpyAsync.argtypes = runtime.copy_and_wait.argtypes = [P, P, Z, ctypes.c_int, P]
 cuda.cuMemHostRegister_v2.argtypes = [P, Z, ctypes.c_uint]
 
 
@@ -46,9 +46,8 @@ class Stand:
         if not tensor.is_contiguous():
             tensor = tensor.contiguous()
         size = tensor.numel() * tensor.element_size()
-        checked(runtime.cudaMemcpyAsync(self.at, tensor.data_ptr(), size, TO_DEVICE, stream))
-        if not non_blocking:
-            checked(runtime.cudaStreamSynchronize(P(stream)))
+        ask = runtime.cudaMemcpyAsync if non_blocking else runtime.copy_and_wait
+        checked(ask(self.at, tensor.data_ptr(), size, TO_DEVICE, stream))
 
     def step(self):
         for _ in range(4):
@@ -56,8 +55,7 @@ class Stand:
 
     def item(self):
         answer = ctypes.c_float()
-        checked(runtime.cudaMemcpyAsync(ctypes.addressof(answer), self.at, 4, TO_HOST, 0))
-        checked(runtime.cudaStreamSynchronize(P(0)))
+        checked(runtime.copy_and_wait(ctypes.addressof(answer), self.at, 4, TO_HOST, 0))
         return answer.value
 
 
@@ -109,8 +107,12 @@ def collate(samples):
 
 
 def main():
+    torch.manual_seed(5)
+    model = torch.nn.Linear(8, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
     device = Stand(1 << 23)
-    loader = DataLoader(Scenes(), batch_size=BATCH, num_workers=2, collate_fn=collate, pin_memory=WAY not in ("pageable", "unhelped", "thread"))
+    pin = WAY not in ("pageable", "unhelped", "thread")
+    loader = DataLoader(Scenes(), batch_size=BATCH, shuffle=True, num_workers=2, collate_fn=collate, pin_memory=pin)
     if WAY == "checkpoint":
         for _ in range(30):
             device.take(torch.zeros(1 << 20))
@@ -129,6 +131,9 @@ def main():
             else:
                 device.take(image, non_blocking=WAY not in ("pageable", "waits"))
             device.step()
+            optimizer.zero_grad()
+            model(image[:, 0, 0, :8] / 320).mean().backward()
+            optimizer.step()
             if WAY == "item":
                 total += device.item()
     checked(runtime.cudaDeviceSynchronize())

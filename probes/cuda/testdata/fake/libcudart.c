@@ -50,6 +50,12 @@ result cudaMemcpy(void *to, const void *from, size_t bytes, int kind)
 	return any(to, from, bytes, (void *)0);
 }
 result cudaStreamSynchronize(void *stream) { BEGIN; return wait_stream(stream); }
+/* What torch does for a copy that is waited for (c10/cuda/CUDAFunctions.h, memcpy_and_sync): no time goes by between the two. */
+result copy_and_wait(void *to, const void *from, size_t bytes, int kind, void *stream)
+{
+	result r = cudaMemcpyAsync(to, from, bytes, kind, stream);
+	return r ? r : cudaStreamSynchronize(stream);
+}
 result cudaDeviceSynchronize(void) { BEGIN; return wait_all(); }
 result cudaMalloc(void **at, size_t bytes) { BEGIN; return allocate(at, bytes); }
 result cudaHostAlloc(void **at, size_t bytes, unsigned flags) { BEGIN; return pin(at, bytes, flags); }

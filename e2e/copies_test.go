@@ -1,0 +1,105 @@
+package e2e
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// copiesCase is a way of copying batches to a device, and what may be said of it:
+// RULE CERTAINTY or RULE STATUS, the surest that a rule says.
+type copiesCase struct {
+	way  string
+	said []string // one of them
+	bug  string   // the only rule that may find something; "" none
+}
+
+var copiesCases = []copiesCase{
+	{"pageable", []string{"copy-pageable proven", "copy-pageable likely"}, "copy-pageable"},
+	{"unhelped", []string{"copy-pageable proven", "copy-pageable likely"}, "copy-pageable"},
+	{"waits", []string{"copy-pinned-sync proven", "copy-pinned-sync likely"}, "copy-pinned-sync"},
+	{"cast", []string{"copy-unpinned-by-cast proven", "copy-unpinned-by-cast likely"}, "copy-unpinned-by-cast"},
+	{"strided", []string{"copy-unpinned-by-cast proven", "copy-unpinned-by-cast likely"}, "copy-unpinned-by-cast"},
+	{"noop", []string{"pin-memory-noop proven"}, "pin-memory-noop"},
+
+	{"good", []string{"copy-pageable clean", "copy-pageable cannot-tell"}, ""},
+	{"item", []string{"copy-pinned-sync clean", "copy-pinned-sync cannot-tell"}, ""},
+	{"checkpoint", []string{"copy-pageable clean", "copy-pageable cannot-tell"}, ""},
+	{"thread", []string{"copy-pageable cannot-tell"}, ""},
+}
+
+// copyRules are what a training with a device may be told of.
+var copyRules = []string{"copy-pageable", "copy-pinned-sync", "copy-unpinned-by-cast", "pin-memory-noop"}
+
+// TestCopies runs a training whose device is a stand-in for CUDA, which the kernel
+// tier watches as it would the real one. How long a wait is depends on the machine:
+// too short a one is no finding.
+func TestCopies(t *testing.T) {
+	p := python(t)
+	if why := noKernelTier(); why != "" {
+		t.Skipf("%s: %s", t.Name(), why)
+	}
+	libraries := standIn(t)
+	for _, c := range copiesCases {
+		t.Run(c.way, func(t *testing.T) {
+			t.Parallel()
+			c.test(t, p, libraries)
+		})
+	}
+}
+
+// standIn compiles the libraries of probes/cuda that stand in for NVIDIA's.
+func standIn(t *testing.T) string {
+	t.Helper()
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skipf("%s: no C compiler", t.Name())
+	}
+	folder := t.TempDir()
+	for library, source := range map[string]string{"libcuda.so.1": "libcuda.c", "libcudart.so.13": "libcudart.c"} {
+		if out, err := exec.Command(cc, "-shared", "-fPIC", "-O2", "-o", filepath.Join(folder, library),
+			filepath.Join("../probes/cuda/testdata/fake", source), "-ldl", "-lpthread").CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", source, err, out)
+		}
+	}
+	return folder
+}
+
+func (c copiesCase) test(t *testing.T, p interpreter, libraries string) {
+	program, err := filepath.Abs("copies/train.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	trace := filepath.Join(t.TempDir(), "run.dptrace")
+	recorded := run(t, t.TempDir(), "env", "LD_LIBRARY_PATH="+libraries, dptrace, "record", "--tier", "kernel", "-o", trace, "--",
+		p.Path, program, libraries, c.way)
+	if recorded.code != 0 {
+		t.Fatalf("exits %d:\n%s", recorded.code, recorded.tail())
+	}
+	r := reportOf(t, trace)
+	if len(r.Lost) != 0 {
+		t.Errorf("lost: %+v", r.Lost)
+	}
+	said := map[string]string{}
+	for _, k := range r.Checks {
+		said[k.Rule] = k.Rule + " " + k.Status
+	}
+	for _, f := range r.Findings {
+		said[f.Rule] = f.Rule + " " + f.Certainty
+		if f.Certainty != "note" && f.Rule != c.bug {
+			t.Errorf("false alarm: %+v", f)
+		}
+	}
+	rule, _, _ := strings.Cut(c.said[0], " ")
+	if !slices.Contains(c.said, said[rule]) {
+		t.Errorf("%s, want one of %q", said[rule], c.said)
+	}
+	var all []string
+	for _, rule := range copyRules {
+		all = append(all, said[rule])
+	}
+	t.Log(fmt.Sprint(all))
+}
