@@ -10,7 +10,7 @@ CACHE := $(or $(DPTRACE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/dptrace)
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(CACHE)/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
 
-.PHONY: help build demo test test-all test-go test-python test-native test-e2e lint fmt bpf native fixtures matrix libraries backends bench bench-gate fuzz clean
+.PHONY: help build demo test test-all test-go test-python test-native test-e2e lint fmt bpf native fixtures matrix libraries backends gpu-check bench bench-gate fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -88,6 +88,10 @@ JAEGER := $(CACHE)/backends/jaeger-$(shell sed -n 's|.*jaegertracing/jaeger \(v[
 BACKENDS ?= collector jaeger
 # How many spans are sent to the Collector in each of its tests; empty: 100,000.
 SPANS ?=
+gpu-check: build ## copies to a real CUDA device, beside what CUPTI says of them; writes docs/gpu-check.md
+	@python=$$(tools/find-torch) && DPTRACE_PYTHON=$$python DPTRACE_BIN=$(CURDIR)/bin/dptrace DPTRACE_GPU_PAGE=$(CURDIR)/docs/gpu-check.md \
+		tools/go-test -count=1 -v -timeout 60m -run 'TestGPU' ./e2e/
+
 backends: build $(if $(filter collector,$(BACKENDS)),$(COLLECTOR)) $(if $(filter jaeger,$(BACKENDS)),$(JAEGER)) ## what is sent, to a real OpenTelemetry Collector and to Jaeger; BACKENDS=collector one of them; SPANS=1000000
 	@python=$$(tools/find-torch) && SPANS=$(SPANS) DPTRACE_PYTHON=$$python DPTRACE_BIN=$(CURDIR)/bin/dptrace \
 		$(if $(filter collector,$(BACKENDS)),DPTRACE_COLLECTOR=$(COLLECTOR)) $(if $(filter jaeger,$(BACKENDS)),DPTRACE_JAEGER=$(JAEGER)) \
