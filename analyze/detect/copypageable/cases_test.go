@@ -1,6 +1,9 @@
 package copypageable_test
 
 import (
+	"math"
+	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/dptrace/dptrace/analyze"
@@ -317,5 +320,37 @@ func TestCases(t *testing.T) {
 			}
 			Verdict(t, r.Findings, r.Checks, copypageable.Rule.ID, c.want, c.says)
 		})
+	}
+}
+
+// TestAnyRows: whatever rows say, they are judged.
+func TestAnyRows(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	number := func() int64 {
+		return []int64{0, -1, 1, 70_000, image, 1 << 40, math.MaxInt64, math.MinInt64, r.Int64N(1 << 30)}[r.IntN(9)]
+	}
+	what := []string{"pinned", "registered", "managed", "freed", "unregistered", "?"}
+	next := []string{"stream-sync", "context-sync", "launch", ""}
+	for range 30 {
+		run := NewRun(t)
+		machine(func(run *Run) {
+			run.Process(-1, 0).Copying(Copying{Dtypes: []string{"", "float32=16777216,x=,=5", "int64=9223372036854775807"}[r.IntN(3)], Pin: r.IntN(2) == 0,
+				Looks: []traces.Pin{{Reached: int32(number()), ReachedBytes: number(), Left: int32(number()), LeftBytes: number()}}, Batch: func(c *Cuda, n int) {
+					for range r.IntN(3) {
+						c.Run.Add(c.Process.Proc, traces.HostMemory{What: what[r.IntN(len(what))], Address: uint64(number()), Bytes: number()},
+							traces.Copy{Direction: "to-device", Main: r.IntN(4) > 0, Source: uint64(number()), Bytes: number(), Rows: number(), CallNS: number(),
+								NextNS: number(), GapNS: number(), Next: next[r.IntN(len(next))], Capturing: r.IntN(20) == 0})
+					}
+				}, Calls: map[string]uint64{"cuMemcpyAsync": uint64(number())}})
+		})(run)
+		result, err := analyze.Run(run.Open(t), analyze.Rules)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range result.Checks {
+			if strings.Contains(c.Reason, "could not judge") {
+				t.Fatalf("%s: %s", c.Rule, c.Reason)
+			}
+		}
 	}
 }

@@ -59,14 +59,14 @@ func judge(c *detect.Case) detect.Verdict {
 		return s.found()
 	}
 	pinned := s.ranks.Count(copies.Async, copies.Waited, copies.Device)
-	switch unknown, unjudged := s.ranks.Unknown(), s.ranks.Unjudged(); {
+	switch unknown, unjudged := s.ranks.Unknown(), s.ranks.Unjudged(copies.Unjudged); {
 	case s.ranks.Bare():
 		return detect.NotApplicable("nothing is copied to a device")
 	case unknown != "":
 		return detect.CannotTell(unknown)
 	case s.ranks.Quiet():
 		return detect.NotApplicable("nothing of more than 64 KiB is copied to a device between its batches")
-	case unjudged != "" && s.ranks.Count(copies.Reaching, copies.Quick) == 0:
+	case unjudged != "":
 		return detect.CannotTell(unjudged)
 	case pinned == 0:
 		return detect.NotApplicable("nothing is copied from pinned memory")

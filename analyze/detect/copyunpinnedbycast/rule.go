@@ -50,7 +50,7 @@ func judge(c *detect.Case) detect.Verdict {
 		return s.found()
 	}
 	all := s.ranks.Count(copies.Async, copies.Waited, copies.Device)
-	switch unknown, unjudged := s.ranks.Unknown(), s.ranks.Unjudged(); {
+	switch unknown, unjudged := s.ranks.Unknown(), s.ranks.Unjudged(copies.Unjudged, copies.Quick, copies.Reaching); {
 	case unknown != "":
 		return detect.CannotTell(unknown)
 	case s.ranks.Quiet():

@@ -122,7 +122,7 @@ func (s *seen) cost() string {
 	cost += ". A copy from there to the device goes through a buffer of the driver's, the thread waits for it, and " +
 		"non_blocking=True changes nothing"
 	ranks := detect.Of(s.Case, copies.Source).At(s.Loaders)
-	if worst := ranks.Worst(copies.Staged); worst != nil { // the kernel tier has seen the copies
+	if worst := ranks.Worst(copies.Staged); worst != nil && worst.Sure(copies.Staged) { // the kernel tier has seen the copies
 		cost += ". Copies from memory that is not pinned block the training thread for " + worst.Waits(copies.Staged) + ranks.On(worst)
 	}
 	return cost

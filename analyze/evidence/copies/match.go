@@ -59,6 +59,7 @@ func (c *collector) tensors(t *timeline.Timeline, part *traces.Part, l *timeline
 			}
 			all = append(all, some("pinned", p.ReachedBytes, int64(p.Reached))...)
 			all = append(all, some("left", p.LeftBytes, int64(p.Left))...)
+			all = append(all, some("left", p.LargestBytes, int64(min(p.Left, 1)))...) // the loop may take the largest alone
 		}
 	}
 	return distinct(all)

@@ -2,6 +2,7 @@ package copies
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -81,8 +82,8 @@ func (r Ranks) Unknown() string {
 	return ""
 }
 
-// Unjudged says why a class of copies cannot be told from the others, where they are more than a few; or "".
-func (r Ranks) Unjudged() string {
+// Unjudged says why copies of some classes cannot be told from the others, where they are more than a few; or "".
+func (r Ranks) Unjudged(classes ...Class) string {
 	all := r.Count(Unjudged, Quick, Async, Waited, Device, Staged, Reaching)
 	for _, class := range []struct {
 		Class
@@ -92,7 +93,7 @@ func (r Ranks) Unjudged() string {
 		{Unjudged, "it is not known what memory %s read from: it was pinned before it was watched, is managed, or rows are lost"},
 		{Quick, "%s from memory that is not pinned took less time than the bytes need"},
 	} {
-		if n := r.Count(class.Class); float64(n) > few*float64(all) {
+		if n := r.Count(class.Class); slices.Contains(classes, class.Class) && float64(n) > few*float64(all) {
 			return fmt.Sprintf(class.text, strings.TrimPrefix(words.Of(n, all, "copy"), "the "))
 		}
 	}
