@@ -24,6 +24,7 @@ var copiesCases = []copiesCase{
 	{"noop", []string{"pin-memory-noop proven"}, "pin-memory-noop"},
 
 	{"good", []string{"copy-pageable clean", "copy-pageable cannot-tell"}, ""},
+	{"cast_later", []string{"copy-unpinned-by-cast clean", "copy-unpinned-by-cast cannot-tell"}, ""},
 	{"item", []string{"copy-pinned-sync clean", "copy-pinned-sync cannot-tell"}, ""},
 	{"checkpoint", []string{"copy-pageable clean", "copy-pageable cannot-tell"}, ""},
 	{"thread", []string{"copy-pageable cannot-tell"}, ""},

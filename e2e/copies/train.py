@@ -120,8 +120,8 @@ def main():
     for _ in range(2):
         for batch in loader:
             image = batch.image if WAY == "noop" else batch
-            if WAY == "cast":
-                device.take(image, torch.float16)
+            if WAY in ("cast", "cast_later"):
+                device.take(image, torch.float16, non_blocking=WAY == "cast_later")
             elif WAY == "strided":
                 device.take(image[:, :, ::2], non_blocking=True)
             elif WAY == "thread":

@@ -1,0 +1,3 @@
+"""What is loaded before the training is not pinned, its batches are."""
+# fixture: tier kernel
+# fixture: copies checkpoint

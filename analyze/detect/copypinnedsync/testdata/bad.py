@@ -1,0 +1,3 @@
+"""Pinned, and waited for."""
+# fixture: tier kernel
+# fixture: copies waits

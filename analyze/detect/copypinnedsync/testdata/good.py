@@ -1,0 +1,3 @@
+"""Pinned, and not waited for."""
+# fixture: tier kernel
+# fixture: copies good

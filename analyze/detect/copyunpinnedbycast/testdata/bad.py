@@ -1,0 +1,3 @@
+"""Pinned, and cast on the CPU."""
+# fixture: tier kernel
+# fixture: copies cast

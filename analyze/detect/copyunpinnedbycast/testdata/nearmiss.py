@@ -1,0 +1,3 @@
+"""Pinned, and cast on the device."""
+# fixture: tier kernel
+# fixture: copies cast_later
