@@ -2,8 +2,10 @@ package e2e
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/dptrace/dptrace/docs"
@@ -25,8 +27,10 @@ func TestPages(t *testing.T) {
 				if why := noKernelTier(); e.Certainty == "kernel" && why != "" {
 					t.Skipf("%s: %s", t.Name(), why)
 				}
-				if why := noCuda(); e.Certainty == "cuda" && why != "" {
-					t.Skipf("%s: %s", t.Name(), why)
+				if e.Certainty == "cuda" {
+					if why := noCuda(p); why != "" {
+						t.Skipf("%s: %s", t.Name(), why)
+					}
 				}
 				t.Parallel()
 				folder := t.TempDir()
@@ -59,12 +63,17 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// noCuda says why copies to a CUDA device cannot be made or seen here, or "".
-func noCuda() string {
-	if _, err := os.Stat("/dev/nvidiactl"); err != nil {
-		return "no CUDA device: " + err.Error()
+// noCuda says why copies to a CUDA device cannot be made or seen here, or "". A driver does not suffice: torch may have been built without CUDA.
+func noCuda(p interpreter) string {
+	if noDevice.Do(func() { noDevice.err = exec.Command(p.Path, "-c", "import torch; torch.zeros(1).cuda()").Run() }); noDevice.err != nil {
+		return "no CUDA device that torch can use: " + noDevice.err.Error()
 	}
 	return noKernelTier()
+}
+
+var noDevice struct {
+	sync.Once
+	err error
 }
 
 // onPage records a program of a page; those about shared memory where there is little of it.

@@ -33,7 +33,7 @@ var shmCases = []shmCase{
 	{name: "the loop is faster", args: "float32 slow", hook: foretel, kernel: foretel, warned: true},
 
 	{name: "uint8", often: true, args: "uint8 fills", hook: fits, kernel: fits},
-	{name: "fewer ahead", args: "float32 fills --prefetch 1", hook: fits, kernel: fits},
+	{name: "fewer ahead", args: "float32 fills --workers 1 --prefetch 1", hook: fits, kernel: fits},
 	{name: "a cache that does without", args: "uint8 caches", hook: fits, kernel: fits},
 }
 

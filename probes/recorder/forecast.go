@@ -2,6 +2,7 @@ package recorder
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -23,6 +24,8 @@ type forecast struct {
 	pids    map[uint32]int32 // of processes that are workers, by their number
 	parents map[int32]begun  // of workers, by their pid
 	loaders map[object]*traces.Loader
+	over    map[int32]bool             // workers that have ended, by their pid
+	gone    map[uint32]bool            // processes that have
 	rooms   map[int64][]traces.ShmRoom // by device
 	waiting []traces.BatchBytes        // of workers whose start is not known yet
 	batches map[object]batches
@@ -44,11 +47,15 @@ type batches struct {
 	begin    int64 // when the first of its workers was started
 }
 
-const mostRooms = 64 // that are remembered of a device
+const (
+	mostRooms = 64   // that are remembered of a device
+	mostGone  = 1024 // workers and processes of which rows may still come
+)
 
 func newForecast(rows interface{ Append(row any) }, say func(string, ...any)) *forecast {
 	return &forecast{rows: rows, say: say, look: procfs.ReadShm, pids: map[uint32]int32{}, parents: map[int32]begun{},
-		loaders: map[object]*traces.Loader{}, rooms: map[int64][]traces.ShmRoom{}, batches: map[object]batches{}, warned: map[string]bool{}}
+		loaders: map[object]*traces.Loader{}, over: map[int32]bool{}, gone: map[uint32]bool{},
+		rooms: map[int64][]traces.ShmRoom{}, batches: map[object]batches{}, warned: map[string]bool{}}
 }
 
 // Append passes a row on.
@@ -86,24 +93,34 @@ func (f *forecast) worker(r *traces.Worker) {
 	switch r.Phase {
 	case "begin":
 		f.parents[r.Pid] = begun{object{r.Proc, r.Loader}, r.TsNS}
+		delete(f.over, r.Pid)
 	case "ready":
 		f.pids[r.Proc] = r.Pid
 	case "exit":
-		delete(f.parents, r.Pid)
-	case "end":
-		delete(f.pids, r.Proc)
+		f.over[r.Pid] = true
+		f.forget()
 	}
 }
 
-// exited forgets a process: what it has told does not count with that of later ones.
+// exited makes what a process has told not count with that of later ones. It is not
+// forgotten at once: rows come by process, and those of a worker of which a loop died
+// may be read last.
 func (f *forecast) exited(proc uint32) {
-	delete(f.pids, proc)
-	for o := range f.loaders {
-		if o.proc == proc {
-			delete(f.loaders, o)
-			delete(f.batches, o)
-		}
+	f.gone[proc] = true
+	maps.DeleteFunc(f.batches, func(o object, _ batches) bool { return o.proc == proc })
+	f.forget()
+}
+
+// forget drops all that is over and gone, if that is much.
+func (f *forecast) forget() {
+	if len(f.over)+len(f.gone) <= mostGone {
+		return
 	}
+	maps.DeleteFunc(f.loaders, func(o object, _ *traces.Loader) bool { return f.gone[o.proc] })
+	maps.DeleteFunc(f.parents, func(pid int32, w begun) bool { return f.over[pid] || f.gone[w.proc] })
+	maps.DeleteFunc(f.pids, func(proc uint32, _ int32) bool { return f.gone[proc] })
+	clear(f.over)
+	clear(f.gone)
 }
 
 // judge takes the batches whose loader is known.
@@ -136,7 +153,10 @@ func (f *forecast) warn(l *traces.Loader) {
 	}
 	last := map[uint32]*traces.Loader{} // of each process
 	for o, other := range f.loaders {
-		if other.File == l.File && other.Line == l.Line && f.batches[o].n > 0 && (last[o.proc] == nil || last[o.proc].Loader < o.loader) {
+		if f.gone[o.proc] && o.proc != l.Proc || f.batches[o].n == 0 {
+			continue
+		}
+		if other.File == l.File && other.Line == l.Line && (last[o.proc] == nil || last[o.proc].Loader < o.loader) {
 			last[o.proc] = other
 		}
 	}

@@ -25,16 +25,18 @@ func TestForecast(t *testing.T) {
 		ranks    int
 		backward bool // rows of the workers come before those of their parent
 		inTurn   bool // each rank ends before the next begins
+		late     bool // all have ended before the rows of the workers come
 	}
 	for name, tc := range map[string]struct {
 		change func(*facts)
 		want   string // "" nothing is said
 	}{
 		"fits":                     {func(f *facts) { f.shm.Capacity, f.shm.Free, f.before = 64*mb, 64*mb, 64*mb }, ""},
+		"read after the end":       {func(f *facts) { f.late = true }, "21.0 MB"},
 		"fits to the byte":         {func(f *facts) { f.shm.Capacity, f.shm.Free, f.before = 20*mb, 20*mb, 20*mb }, ""},
 		"does not":                 {func(f *facts) {}, "up to 5 batches of 4.2 MB at once take 21.0 MB, 16.8 MB of 16.8 MB were free"},
 		"which size":               {func(f *facts) {}, "docker run --shm-size=64m does"},
-		"what fits":                {func(f *facts) {}, "num_workers=2, prefetch_factor=1 fits"},
+		"what fits":                {func(f *facts) {}, "num_workers=1, prefetch_factor=1 fits"},
 		"nothing fits":             {func(f *facts) { f.batch.Bytes = 9 * mb }, "Not even one worker fits"},
 		"rows the other way round": {func(f *facts) { f.backward = true }, "21.0 MB"},
 		"batches are there":        {func(f *facts) { f.shm.Capacity, f.shm.Free, f.before = 24*mb, 4*mb, 24*mb }, ""},
@@ -75,7 +77,12 @@ func TestForecast(t *testing.T) {
 					h := traces.Head{TsNS: 6, Proc: 10 + 10*rank + i}
 					b := f.batch
 					b.Head = h
+					ends := []any{&traces.Worker{Head: traces.Head{TsNS: 7, Proc: 1 + rank}, Loader: 1, Pid: int32(100 + 10*rank + i), Phase: "exit"},
+						traces.Exit{Head: h}, traces.Exit{Head: traces.Head{Proc: 1 + rank}}}
 					of := []any{&traces.Worker{Head: h, Pid: int32(100 + 10*rank + i), Phase: "ready"}, &b}
+					if f.late {
+						of = append(ends, of...)
+					}
 					if f.backward {
 						rows = append(of, rows...)
 					} else {

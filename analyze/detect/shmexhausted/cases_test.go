@@ -165,10 +165,14 @@ var cases = []struct {
 }{
 	{"fits", large, (*scene).ended, "clean", []string{"5 batches of 4.2 MB at once take 21.0 MB; 1.07 GB were free"}},
 	{"does not fit", nil, (*scene).ended, "likely", []string{"up to 21.0 MB in it, 16.8 MB were free", "2 x 2 + 1 = 5", "float32 4.2 MB",
-		"num_workers=2, prefetch_factor=1", "uint8 in place of float32", "which fits", "--shm-size=64m", "shm_size: 64m", "sizeLimit: 64Mi",
+		"num_workers=1, prefetch_factor=1", "uint8 in place of float32", "which fits", "--shm-size=64m", "shm_size: 64m", "sizeLimit: 64Mi",
 		"never get ahead", "not:file_system", "not:became shorter", "not:tries sizes"}},
 	{"SIGBUS, kernel tier", func(s *scene) { s.kernel = true }, func(s *scene) { s.bus(torchShm) }, "proven",
 		[]string{"worker 1 died of it (SIGBUS)", "within /dev/shm/torch_102_1_0, where no page was left: 15.7 MB of 16.8 MB were in use", "needs 21.0 MB"}},
+	{"SIGBUS, hook tier, seen with little left", func(s *scene) { s.rooms[0].Capacity, s.rooms[0].Free = 32*mb, 32*mb },
+		func(s *scene) { s.room(18 * mb); s.bus2() }, "likely", []string{"18.9 MB of 33.6 MB were free at that time, and 5 batches of 4.2 MB at once take 21.0 MB"}},
+	{"SIGBUS, hook tier, seen half full", func(s *scene) { s.rooms[0].Capacity, s.rooms[0].Free = 64*mb, 64*mb },
+		func(s *scene) { s.room(24 * mb); s.bus2() }, "cannot-tell", []string{"worker 1 was ended by SIGBUS; whether in /dev/shm"}},
 	{"SIGBUS, hook tier, seen full", nil, func(s *scene) { s.room(0); s.bus2() }, "likely", []string{"0 KB of 16.8 MB were free", "became shorter"}},
 	{"ENOSPC, torch 2.15", nil, func(s *scene) { s.raises("collate", "RuntimeError", allocate); s.End("1") }, "proven",
 		[]string{"could not hand over its batch", "found no room for /dev/shm/torch_102_1_0"}},
@@ -195,7 +199,7 @@ var cases = []struct {
 			traces.ShmFile{Device: 7, Name: "torch_55_9_0", Bytes: 2 * mb, Pid: 55, Owner: "alive", Phase: "end"})
 		s.ended()
 	}, "likely", []string{"9.4 MB of it lie in 1 file whose processes are dead", "rm '/dev/shm/torch_4711_9_0'", "not:torch_55"}},
-	{"float64", func(s *scene) { s.batch.Dtypes = "float64=4194304" }, (*scene).ended, "likely", []string{"float32 in place of float64", "10.5 MB at most"}},
+	{"float64", func(s *scene) { s.batch.Dtypes = "float64=4194304" }, (*scene).ended, "likely", []string{"float32 in place of float64", "12.6 MB at most"}},
 	{"not one worker fits", func(s *scene) { s.batch.Bytes = 12 * mb }, (*scene).ended, "likely", []string{"num_workers=0"}},
 	{"no workers", func(s *scene) { s.loader.NumWorkers = 0 }, func(s *scene) { s.End("0") }, "not-applicable", nil},
 	{"an older trace", func(s *scene) { s.oldTrace = true }, (*scene).ended, "cannot-tell", []string{"was not seen"}},
@@ -231,6 +235,9 @@ var cases = []struct {
 		s.raises("fetch", "OSError", "[Errno 28] No space left on device: '/data/cache/7.npy'")
 		s.End("1")
 	}, "clean", nil},
+	{"fits by less than a batch", func(s *scene) { s.rooms[0].Capacity, s.rooms[0].Free = 23*mb, 23*mb }, (*scene).ended, "cannot-tell",
+		[]string{"not enough for one more"}},
+	{"fits with one more", func(s *scene) { s.rooms[0].Capacity, s.rooms[0].Free = 24*mb, 24*mb }, (*scene).ended, "clean", nil},
 	{"hostile: arrays, through the pipe", func(s *scene) { s.batch.Bytes, s.batch.Dtypes = 0, "" }, (*scene).ended, "clean", []string{"no tensors of their own"}},
 	{"hostile: the dataset's own shared tensor", func(s *scene) { s.batch.Shared = 4 * mb }, (*scene).ended, "clean", nil},
 	{"hostile: a pass of three batches", func(s *scene) { s.batches = 3 }, (*scene).ended, "clean", nil},

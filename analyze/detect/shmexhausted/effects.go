@@ -114,27 +114,33 @@ func (r *room) notAddedUp(capacity int64) int64 {
 
 // seenFull is by what the recorder saw: less than a batch was free.
 func (r *room) seenFull(w *timeline.WorkerProcess, at int64) (full bool, how string) {
+	var batch int64
+	if r.worst != nil {
+		batch = r.worst.ranks[0].batch
+	}
+	return r.seenFree(w, at, batch)
+}
+
+// seenFree reports whether less than so many bytes, or hardly any, were free.
+func (r *room) seenFree(w *timeline.WorkerProcess, at, bytes int64) (less bool, how string) {
 	rooms := r.memory.Of(w.Loader)
 	if rooms == nil {
 		return false, ""
 	}
 	least := rooms.Least(at-int64(recently), at+int64(recently)/4)
-	var batch int64
-	if r.worst != nil {
-		batch = r.worst.ranks[0].batch
-	}
-	if least.Free >= max(batch, least.Capacity/100) {
+	if least.Free >= max(bytes, least.Capacity/100) {
 		return false, ""
 	}
-	return true, fmt.Sprintf("%s of %s were free %s", words.Bytes(least.Free), words.Bytes(least.Capacity), "at that time")
+	return true, fmt.Sprintf("%s of %s were free at that time", words.Bytes(least.Free), words.Bytes(least.Capacity))
 }
 
 const recently = 2 * time.Second
 
 func near(a, b int64) bool { return max(a-b, b-a) <= int64(recently) }
 
-// unseenFault is a SIGBUS of which nobody has seen the address, with a full
-// /dev/shm at that time.
+// unseenFault is a SIGBUS of which nobody has seen the address, at a time when /dev/shm
+// was full, or so full that what the workers may be ahead did not fit any more: they fill
+// it in less time than lies between two looks at it.
 func (r *room) unseenFault(w *timeline.WorkerProcess) *effect {
 	end := r.ends.Of(w)
 	if !end.Known || end.Signal != timeline.SIGBUS {
@@ -144,12 +150,21 @@ func (r *room) unseenFault(w *timeline.WorkerProcess) *effect {
 		return nil
 	}
 	full, how := r.seenFull(w, end.When())
+	if !full && r.worst != nil {
+		if full, how = r.seenFree(w, end.When(), r.worst.bytes); full {
+			how += ", and " + r.worst.sum()
+		}
+	}
 	if !full {
+		if low, free := r.seenFree(w, end.When(), r.worst.capacity()/2); low {
+			r.unplaced = fmt.Sprintf("worker %d was ended by SIGBUS; whether in /dev/shm, of which %s, is visible in the kernel tier only",
+				w.Number, free)
+		}
 		return nil
 	}
 	return &effect{at: end.When(), worker: w, kind: fault, died: true, short: "a worker died of SIGBUS while /dev/shm was full",
 		text: finding.Evidence{
-			Text: fmt.Sprintf("Worker %d (pid %d) was ended by SIGBUS, and %s in /dev/shm. What was mapped at its address is visible in the "+
+			Text: fmt.Sprintf("Worker %d (pid %d) was ended by SIGBUS; of /dev/shm, %s. What was mapped at its address is visible in the "+
 				"kernel tier only.", w.Number, w.Pid, how),
 			Refs: r.refsOfRoom(w, end.When()),
 		}}

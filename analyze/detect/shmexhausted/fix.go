@@ -32,7 +32,7 @@ func (r *room) fix() string {
 		lines = append(lines, "# if the loop keeps batches: copies, not what lies in shared memory\nkept.append(batch.clone())")
 	}
 	then := n.rooms.All[len(n.rooms.All)-1]
-	return strings.Join(append(lines, larger(n.bytes+then.Capacity-n.free)), "\n")
+	return strings.Join(append(lines, larger(n.atMost()+then.Capacity-n.free)), "\n")
 }
 
 // fewer is the loader with so few batches at once that they fit.
@@ -45,8 +45,8 @@ func (n *need) fewer() string {
 	if !ok {
 		return fmt.Sprintf("# %s: not even one worker fits; the main process needs no shared memory\nDataLoader(..., num_workers=0)", at)
 	}
-	return fmt.Sprintf("# %s: %d x %d + 1 batches take %s\nDataLoader(..., num_workers=%d, prefetch_factor=%d)", at, workers, prefetch,
-		words.Bytes((workers*prefetch+1)*most.batch*int64(len(n.ranks))), workers, prefetch)
+	return fmt.Sprintf("# %s: %d x %d + %d batches take %s\nDataLoader(..., num_workers=%d, prefetch_factor=%d)", at, workers, prefetch,
+		1+traces.ForAMoment, words.Bytes((workers*prefetch+1+traces.ForAMoment)*most.batch*int64(len(n.ranks))), workers, prefetch)
 }
 
 // narrower types that hold the same for training, and how many times smaller they are.
@@ -72,7 +72,7 @@ func (n *need) smaller() string {
 		if t.from != name {
 			continue
 		}
-		need := (most.batch - min(bytes, most.batch) + min(bytes, most.batch)/t.times) * most.inFlight * int64(len(n.ranks))
+		need := (most.batch - min(bytes, most.batch) + min(bytes, most.batch)/t.times) * most.moment * int64(len(n.ranks))
 		fits := "which fits"
 		if need > n.free {
 			fits = "which does not fit by itself"

@@ -46,6 +46,8 @@ type room struct {
 	worst   *need // the machine where the least is left; nil: not known of any
 	unknown string
 	effects []effect
+	// unplaced says that a worker got SIGBUS with /dev/shm half full, and nobody knows where.
+	unplaced string
 }
 
 func judge(c *detect.Case) detect.Verdict {
@@ -66,8 +68,13 @@ func judge(c *detect.Case) detect.Verdict {
 		return detect.Found(r.effects[0].short, r.exhausted())
 	case r.worst != nil && r.worst.bytes > r.worst.free:
 		return detect.Found(r.worst.sum(), r.forecast())
+	case r.unplaced != "":
+		return detect.CannotTell(r.unplaced)
 	case r.unknown != "":
 		return detect.CannotTell(r.unknown)
+	case r.worst.atMost() > r.worst.free:
+		return detect.CannotTell(fmt.Sprintf("%s; %s were free: not enough for one more, which may be there for a moment", r.worst.sum(),
+			words.Bytes(r.worst.free)))
 	case r.worst.bytes == 0:
 		return detect.Clean("batches take no shared memory: they hold no tensors of their own")
 	}
@@ -90,8 +97,25 @@ type rankNeed struct {
 	object   int // of Loader.Objects: the one that needs most
 	loader   *timeline.Loader
 	inFlight int64
+	moment   int64 // with what is there for a moment while the loop takes the next batch
 	batch    int64 // bytes, on average over those that were looked at
 	seen     []shared.Batch
+}
+
+// atMost is the bytes of all with those that are there for a moment.
+func (n *need) atMost() (bytes int64) {
+	for _, r := range n.ranks {
+		bytes += r.moment * r.batch
+	}
+	return bytes
+}
+
+// capacity of /dev/shm, in bytes.
+func (n *need) capacity() int64 {
+	if n == nil {
+		return 0
+	}
+	return n.rooms.All[len(n.rooms.All)-1].Capacity
 }
 
 // sum is (4 x 2 + 1) batches, as the finding has it.
@@ -171,7 +195,7 @@ func rankOf(l *timeline.Loader, seen []shared.Batch) (most *rankNeed, why string
 			continue
 		}
 		rank.batch = sum / int64(len(rank.seen))
-		rank.inFlight = min(object.MostInFlight(), longest)
+		rank.inFlight, rank.moment = min(object.MostInFlight(), longest), min(object.ForAMomentInFlight(), longest)
 		if most == nil || rank.inFlight*rank.batch > most.inFlight*most.batch {
 			most = &rank
 		}

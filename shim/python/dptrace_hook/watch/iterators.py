@@ -321,7 +321,7 @@ def process_ends():
     """What was done with the last batch is known now; and a worker's death may have ended the program outside of next()."""
     for reference in list(_running.values()):
         iterator = reference()
-        for number, code in worker_exits.died(iterator) if iterator is not None else ():
+        for number, code in worker_exits.died(iterator, waits=True) if iterator is not None else ():
             worker_ended(iterator, number, code)
     if steps.now.delivered:
         put_end((0, 0), -1, layouts.STATUS_VALUES.index("exit"), mono(), training.flags())

@@ -6,8 +6,8 @@ import time
 from ..record.ring import mono
 from ..read import objects
 
-# To wait for workers that the kernel is about to end, when the training loop gets an error anyway: a few ms, but on a busy
-# machine. DataLoader waits for them itself, for 5 s, as it shuts down.
+# To wait for workers that the kernel is about to end, as the program ends: a few ms, but on a busy machine. DataLoader waits for
+# them itself, for 5 s, as it shuts down.
 DYING_NS = 2 * 10**9
 _EXITING = 0x4  # PF_EXITING of Linux' include/linux/sched.h, in field 9 of /proc/PID/stat
 
@@ -45,10 +45,11 @@ def status(process):
     return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
 
 
-def died(iterator):
-    """After next() has failed: the workers that have ended by themselves, [(number, exit code)]. Their parent may end
-    with the error, and never look at them again. One whose socket has just been closed can be waited for in a moment."""
-    found, deadline = [], mono() + DYING_NS
+def died(iterator, waits=False):
+    """After next() has failed, and as the program ends: the workers that have ended by themselves, [(number, exit code)]. Their
+    parent may end with the error, and never look at them again. One whose socket has just been closed can be waited for in a
+    moment: not after next(), where torch's handler of SIGCHLD would raise in a frame of ours what it raises later without us."""
+    found, deadline = [], mono() + (DYING_NS if waits else 0)
     for i in sorted(iterator.__dict__.get("_dptrace_alive", ())):
         process = iterator._workers[i]
         if asked(process) != "no":
