@@ -116,6 +116,14 @@ func (r result) tail() string {
 	return end(before) + end(launcher)
 }
 
+// hasNoFrameOfOurs: no traceback of a program goes through the hook.
+func (r result) hasNoFrameOfOurs(t *testing.T) {
+	t.Helper()
+	if strings.Contains(r.stderr, "dptrace_hook") {
+		t.Errorf("the program tells of frames of the hook's:\n%s", r.stderr)
+	}
+}
+
 func end(text string) string {
 	if len(text) > 1500 {
 		return "…" + text[len(text)-1500:]

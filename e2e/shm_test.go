@@ -78,6 +78,7 @@ func (c shmCase) test(t *testing.T, p interpreter, f form) {
 	if recorded.code != c.code {
 		t.Fatalf("exits %d, want %d:\n%s", recorded.code, c.code, recorded.tail())
 	}
+	recorded.hasNoFrameOfOurs(t)
 	r := reportOf(t, trace)
 	said, text := c.said(r)
 	want := c.hook

@@ -163,6 +163,7 @@ func (c tierCase) test(t *testing.T, p interpreter, f form, programs string, mor
 	if r.recorded.code != c.code {
 		t.Errorf("exits %d, want %d:\n%s", r.recorded.code, c.code, r.recorded.tail())
 	}
+	r.recorded.hasNoFrameOfOurs(t)
 	said := run(t, r.folder, dptrace, "report", "--format", "json", "--fail-on", "never", r.trace)
 	if err := json.Unmarshal([]byte(said.stdout), &r.report); err != nil {
 		t.Fatalf("report exits %d without JSON: %v\n%s\nrecord: %s", said.code, err, said.tail(), r.recorded.tail())
