@@ -13,6 +13,8 @@
 
 #include "events.h"
 #include "procs.h"
+#define FIRST_SITE 1
+#include "python.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -58,7 +60,9 @@ struct thread {
 	__u64 compute; /* stream of the latest launch */
 	__u32 launched; /* 1: there was one */
 	__u32 direction; /* of the runtime's copy that has begun, + 1 */
-	__u32 capturing, pad;
+	__u32 capturing;
+	__u32 copies; /* that came often */
+	__u64 last_copy; /* ns: when the latest ended */
 };
 
 struct {
@@ -262,6 +266,16 @@ static __always_inline void begins(struct thread *t, struct registers *r, __u32 
 	}
 }
 
+#define OFTEN_NS 100000
+
+/* Whether it is looked who asks for a copy, which takes as long again as to tell of it: of those that come often by chance. */
+static __always_inline bool looked_at(struct thread *t, __u64 now)
+{
+	__u64 last = t->last_copy;
+	t->last_copy = now;
+	return now - last > OFTEN_NS || t->copies++ < 64 || !(bpf_get_prandom_u32() & 15);
+}
+
 static __always_inline void ends(struct thread *t, struct registers *r, __u64 now)
 {
 	struct call *c = &t->driver;
@@ -301,6 +315,8 @@ static __always_inline void ends(struct thread *t, struct registers *r, __u64 no
 		e->compute = t->compute == c->stream ? 1 : 2;
 	if (class == CUDA_PINNED || class == CUDA_MANAGED)
 		bpf_probe_read_user(&e->source, 8, (void *)c->source);
+	if (copy && e->main && looked_at(t, now))
+		e->site = site(t->id, t->pid);
 	submit(e, now);
 }
 

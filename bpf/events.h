@@ -159,7 +159,33 @@ struct cuda_event {
 	__u64 gap_ns; /* of the first call of a thread after a copy that was told: since that copy ended */
 	__u32 after; /* CUDA_…_AFTER: this is the first call after such a copy; 0: it is not */
 	__u32 compute; /* stream of the thread's latest launch: 1 the copy's, 2 another one, 0 none was seen */
-	__u32 capturing, pad;
+	__u32 capturing;
+	__u32 site; /* of a copy: number of what the thread was executing, see struct py_stack; 0: not looked at, or not known */
+};
+
+#define PY_FRAMES 12
+#define PY_NONE 0xffffffff
+
+/* Where the main thread of a process keeps its Python frames: probes/frames. Offsets in bytes. */
+struct py_process {
+	__u64 thread; /* address of its PyThreadState */
+	__u32 first; /* in it: of the pointer to the frame that runs, or to what has that */
+	__u32 second; /* in the latter; PY_NONE: there is no such thing */
+	__u32 code, previous, instruction; /* in a frame */
+	__u32 index; /* 1: instruction is an int; 0: an address */
+};
+
+/* Of such a stack. */
+struct py_site {
+	__u32 number; /* unlike that of any other of its probe, from FIRST_SITE */
+	__u32 seen; /* how often it was looked at */
+};
+
+/* What a thread was executing, the innermost first. */
+struct py_stack {
+	__u32 id; /* of the process, see struct proc */
+	__u32 pad;
+	__u64 code[PY_FRAMES], instruction[PY_FRAMES]; /* 0: there is no such frame, or it could not be read */
 };
 
 struct cuda_key {

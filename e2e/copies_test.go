@@ -4,6 +4,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -79,5 +80,13 @@ func (c copiesCase) test(t *testing.T, p interpreter, libraries string) {
 	if recorded.code != 0 {
 		t.Fatalf("exits %d:\n%s", recorded.code, recorded.tail())
 	}
-	c.judge(t, reportOf(t, trace))
+	r := reportOf(t, trace)
+	c.judge(t, r)
+	for _, f := range r.Findings {
+		if e := (expectation{rule: f.Rule, certainty: f.Certainty, words: []string{"Asked for at", "train.py:"}}); strings.HasPrefix(f.Rule, "copy-") {
+			if ok, said := r.satisfies(e); !ok {
+				t.Errorf("the line that asks for the copies is not said:\n%s", said)
+			}
+		}
+	}
 }

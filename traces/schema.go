@@ -92,7 +92,7 @@ var tables = []*table{
 	define[ShmRoom](), define[ShmFile](), define[ShmUse](), define[ShmFull](),
 	define[Position](), define[Descriptor](),
 	define[Container](), define[Footprint](),
-	define[CudaLibrary](), define[HostMemory](), define[Copy](), define[CudaCalls](),
+	define[CudaLibrary](), define[HostMemory](), define[Copy](), define[CudaCalls](), define[CallSite](), define[Touch](),
 	define[Host](), define[Clock](), define[Meta](), define[Lost](), define[Overhead](),
 }
 

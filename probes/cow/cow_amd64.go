@@ -8,6 +8,7 @@ import (
 	"github.com/cilium/ebpf"
 
 	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/traces"
 )
 
 const (
@@ -31,6 +32,9 @@ type watcher struct {
 	next     time.Time         // of look
 	keys     []cowBlock        // for read
 	values   []cowPages
+	sites    *probe.Sites
+	seen     map[uint32]uint32 // of each site, as it was told last
+	programs *probe.Programs
 }
 
 var kernelSide = probe.KernelSide{
@@ -48,7 +52,8 @@ func start(r *probe.Recording) (probe.Watch, error) { return kernelSide.Start(r)
 func open(r *probe.Recording, p *probe.Programs) probe.Handler {
 	w := &watcher{Recording: r, blocks: p.Maps[cowMapBlocks], changed: p.Variables[cowVarChanged],
 		procs: map[uint32]*process{}, finished: map[uint32]bool{},
-		parents: map[uint32]forker{}}
+		parents: map[uint32]forker{}, sites: writers(r, p), seen: map[uint32]uint32{}, programs: p}
+	w.sites.Follow()
 	// One run of a program for each page fault of the run's processes.
 	return probe.Handler{Look: w.tick, Runs: r.Tree.Faults, End: w.end}
 }
@@ -69,6 +74,9 @@ func (w *watcher) end() error {
 	_ = w.changed.Set(uint64(1)) // whatever it says: this is the last time
 	err := w.look(time.Now())
 	w.tellAll()
+	if n := w.programs.Counter(cowVarLostSites, 0); n > 0 {
+		w.Rows.Append(traces.Touch{Head: traces.Head{TsNS: probe.Now()}, Seen: n})
+	}
 	return err
 }
 
@@ -111,6 +119,9 @@ func (w *watcher) look(now time.Time) error {
 		w.of(r).count(b.Number, n)
 	})
 	if err != nil {
+		return err
+	}
+	if err := w.touched(nodes); err != nil {
 		return err
 	}
 	for _, r := range nodes {

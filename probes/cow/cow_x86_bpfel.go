@@ -37,16 +37,45 @@ type cowProc struct {
 	AfterFork uint64
 }
 
+type cowPyProcess struct {
+	_           structs.HostLayout
+	Thread      uint64
+	First       uint32
+	Second      uint32
+	Code        uint32
+	Previous    uint32
+	Instruction uint32
+	Index       uint32
+}
+
+type cowPySite struct {
+	_      structs.HostLayout
+	Number uint32
+	Seen   uint32
+}
+
+type cowPyStack struct {
+	_           structs.HostLayout
+	Id          uint32
+	Pad         uint32
+	Code        [12]uint64
+	Instruction [12]uint64
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
 	cowMapBlocks     = "blocks"
 	cowMapProcs      = "procs"
+	cowMapPythons    = "pythons"
+	cowMapSites      = "sites"
 	cowProgCowKernel = "cow_kernel"
 	cowProgCowUser   = "cow_user"
 	cowVarChanged    = "changed"
+	cowVarLastSite   = "last_site"
 	cowVarLostBlocks = "lost_blocks"
+	cowVarLostSites  = "lost_sites"
 )
 
 // loadCow returns the embedded CollectionSpec for cow.
@@ -99,8 +128,10 @@ type cowProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type cowMapSpecs struct {
-	Blocks *ebpf.MapSpec `ebpf:"blocks"`
-	Procs  *ebpf.MapSpec `ebpf:"procs"`
+	Blocks  *ebpf.MapSpec `ebpf:"blocks"`
+	Procs   *ebpf.MapSpec `ebpf:"procs"`
+	Pythons *ebpf.MapSpec `ebpf:"pythons"`
+	Sites   *ebpf.MapSpec `ebpf:"sites"`
 }
 
 // cowVariableSpecs contains global variables before they are loaded into the kernel.
@@ -108,7 +139,9 @@ type cowMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type cowVariableSpecs struct {
 	Changed    *ebpf.VariableSpec `ebpf:"changed"`
+	LastSite   *ebpf.VariableSpec `ebpf:"last_site"`
 	LostBlocks *ebpf.VariableSpec `ebpf:"lost_blocks"`
+	LostSites  *ebpf.VariableSpec `ebpf:"lost_sites"`
 }
 
 // cowObjects contains all objects after they have been loaded into the kernel.
@@ -131,14 +164,18 @@ func (o *cowObjects) Close() error {
 //
 // It can be passed to loadCowObjects or ebpf.CollectionSpec.LoadAndAssign.
 type cowMaps struct {
-	Blocks *ebpf.Map `ebpf:"blocks"`
-	Procs  *ebpf.Map `ebpf:"procs"`
+	Blocks  *ebpf.Map `ebpf:"blocks"`
+	Procs   *ebpf.Map `ebpf:"procs"`
+	Pythons *ebpf.Map `ebpf:"pythons"`
+	Sites   *ebpf.Map `ebpf:"sites"`
 }
 
 func (m *cowMaps) Close() error {
 	return _CowClose(
 		m.Blocks,
 		m.Procs,
+		m.Pythons,
+		m.Sites,
 	)
 }
 
@@ -147,7 +184,9 @@ func (m *cowMaps) Close() error {
 // It can be passed to loadCowObjects or ebpf.CollectionSpec.LoadAndAssign.
 type cowVariables struct {
 	Changed    *ebpf.Variable `ebpf:"changed"`
+	LastSite   *ebpf.Variable `ebpf:"last_site"`
 	LostBlocks *ebpf.Variable `ebpf:"lost_blocks"`
+	LostSites  *ebpf.Variable `ebpf:"lost_sites"`
 }
 
 // cowPrograms contains all programs after they have been loaded into the kernel.

@@ -78,7 +78,7 @@ type cudaCudaEvent struct {
 	After     uint32
 	Compute   uint32
 	Capturing uint32
-	Pad       uint32
+	Site      uint32
 }
 
 type cudaCudaKey struct {
@@ -96,6 +96,31 @@ type cudaProc struct {
 	User      uint64
 	Kernel    uint64
 	AfterFork uint64
+}
+
+type cudaPyProcess struct {
+	_           structs.HostLayout
+	Thread      uint64
+	First       uint32
+	Second      uint32
+	Code        uint32
+	Previous    uint32
+	Instruction uint32
+	Index       uint32
+}
+
+type cudaPySite struct {
+	_      structs.HostLayout
+	Number uint32
+	Seen   uint32
+}
+
+type cudaPyStack struct {
+	_           structs.HostLayout
+	Id          uint32
+	Pad         uint32
+	Code        [12]uint64
+	Instruction [12]uint64
 }
 
 type cudaThread struct {
@@ -120,7 +145,8 @@ type cudaThread struct {
 	Launched  uint32
 	Direction uint32
 	Capturing uint32
-	Pad       uint32
+	Copies    uint32
+	LastCopy  uint64
 }
 
 // Names of all BPF objects in the ELF.
@@ -130,15 +156,19 @@ const (
 	cudaMapCounts          = "counts"
 	cudaMapCudaCalls       = "cuda_calls"
 	cudaMapProcs           = "procs"
+	cudaMapPythons         = "pythons"
+	cudaMapSites           = "sites"
 	cudaMapThreads         = "threads"
 	cudaProgEnterAll       = "enter_all"
 	cudaProgEnterOne       = "enter_one"
 	cudaProgLeaveAll       = "leave_all"
 	cudaProgLeaveOne       = "leave_one"
 	cudaVarLastEvent       = "last_event"
+	cudaVarLastSite        = "last_site"
 	cudaVarLostCalls       = "lost_calls"
 	cudaVarLostCounts      = "lost_counts"
 	cudaVarLostEvents      = "lost_events"
+	cudaVarLostSites       = "lost_sites"
 	cudaVarUnusedCudaAfter = "unused_cuda_after"
 	cudaVarUnusedCudaClass = "unused_cuda_class"
 	cudaVarUnusedCudaEvent = "unused_cuda_event"
@@ -199,6 +229,8 @@ type cudaMapSpecs struct {
 	Counts    *ebpf.MapSpec `ebpf:"counts"`
 	CudaCalls *ebpf.MapSpec `ebpf:"cuda_calls"`
 	Procs     *ebpf.MapSpec `ebpf:"procs"`
+	Pythons   *ebpf.MapSpec `ebpf:"pythons"`
+	Sites     *ebpf.MapSpec `ebpf:"sites"`
 	Threads   *ebpf.MapSpec `ebpf:"threads"`
 }
 
@@ -207,9 +239,11 @@ type cudaMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type cudaVariableSpecs struct {
 	LastEvent       *ebpf.VariableSpec `ebpf:"last_event"`
+	LastSite        *ebpf.VariableSpec `ebpf:"last_site"`
 	LostCalls       *ebpf.VariableSpec `ebpf:"lost_calls"`
 	LostCounts      *ebpf.VariableSpec `ebpf:"lost_counts"`
 	LostEvents      *ebpf.VariableSpec `ebpf:"lost_events"`
+	LostSites       *ebpf.VariableSpec `ebpf:"lost_sites"`
 	UnusedCudaAfter *ebpf.VariableSpec `ebpf:"unused_cuda_after"`
 	UnusedCudaClass *ebpf.VariableSpec `ebpf:"unused_cuda_class"`
 	UnusedCudaEvent *ebpf.VariableSpec `ebpf:"unused_cuda_event"`
@@ -238,6 +272,8 @@ type cudaMaps struct {
 	Counts    *ebpf.Map `ebpf:"counts"`
 	CudaCalls *ebpf.Map `ebpf:"cuda_calls"`
 	Procs     *ebpf.Map `ebpf:"procs"`
+	Pythons   *ebpf.Map `ebpf:"pythons"`
+	Sites     *ebpf.Map `ebpf:"sites"`
 	Threads   *ebpf.Map `ebpf:"threads"`
 }
 
@@ -246,6 +282,8 @@ func (m *cudaMaps) Close() error {
 		m.Counts,
 		m.CudaCalls,
 		m.Procs,
+		m.Pythons,
+		m.Sites,
 		m.Threads,
 	)
 }
@@ -255,9 +293,11 @@ func (m *cudaMaps) Close() error {
 // It can be passed to loadCudaObjects or ebpf.CollectionSpec.LoadAndAssign.
 type cudaVariables struct {
 	LastEvent       *ebpf.Variable `ebpf:"last_event"`
+	LastSite        *ebpf.Variable `ebpf:"last_site"`
 	LostCalls       *ebpf.Variable `ebpf:"lost_calls"`
 	LostCounts      *ebpf.Variable `ebpf:"lost_counts"`
 	LostEvents      *ebpf.Variable `ebpf:"lost_events"`
+	LostSites       *ebpf.Variable `ebpf:"lost_sites"`
 	UnusedCudaAfter *ebpf.Variable `ebpf:"unused_cuda_after"`
 	UnusedCudaClass *ebpf.Variable `ebpf:"unused_cuda_class"`
 	UnusedCudaEvent *ebpf.Variable `ebpf:"unused_cuda_event"`

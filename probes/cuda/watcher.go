@@ -33,10 +33,13 @@ type watcher struct {
 	copies    map[uint32]traces.Copy // by thread: the latest, until it is known what came next
 	seen      map[uint32]bool        // nodes that have called anything
 	told      map[cudaCudaKey]cudaCudaCount
+	callers   *probe.Sites
 }
 
 func (w *watcher) open(_ *probe.Recording, p *probe.Programs) probe.Handler {
 	w.counts = p.Maps[cudaMapCounts]
+	w.callers = callers(w.Recording, p)
+	w.callers.Follow()
 	w.copies, w.seen, w.told = map[uint32]traces.Copy{}, map[uint32]bool{}, map[cudaCudaKey]cudaCudaCount{}
 	return probe.Handler{
 		Take: w.take,
@@ -125,7 +128,8 @@ func (w *watcher) copied(e *cudaCudaEvent, f *function, n probe.Node) {
 	row := traces.Copy{Head: traces.Head{TsNS: int64(e.TsNs), Proc: w.Number(n)}, Thread: int32(e.Thread), Main: e.Main == 1,
 		Function: f.name, Direction: direction(e, f), Source: e.Source, Target: e.Target, Bytes: int64(e.Bytes), Rows: int64(e.Rows),
 		Async: f.async, Stream: e.Stream, CallNS: int64(e.DurNs), Result: e.Result, Capturing: e.Capturing == 1, GapNS: -1,
-		Compute: []string{"", "same", "other"}[min(e.Compute, 2)]}
+		Compute: []string{"", "same", "other"}[min(e.Compute, 2)], Site: e.Site}
+	w.callers.Tell(e.Site, n)
 	if row.Direction == "device" || row.Direction == "host" {
 		return // between the two is what copies are recorded for
 	}

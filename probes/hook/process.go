@@ -133,6 +133,7 @@ func (d *reader) drain(s *source) (n int, err error) {
 // finish ends a ring whose process has: its space is free again.
 func (d *reader) finish(s *source) {
 	d.account(s)
+	d.Pythons.Remove(s.pid)
 	s.close()
 	s.handle.close()
 	if err := unix.Unlinkat(d.dir, s.name, 0); err != nil {

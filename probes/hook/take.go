@@ -3,6 +3,7 @@ package hook
 import (
 	"strings"
 
+	"github.com/dptrace/dptrace/probes/frames"
 	"github.com/dptrace/dptrace/probes/procfs"
 	"github.com/dptrace/dptrace/traces"
 )
@@ -52,6 +53,9 @@ func (d *reader) takeProcess(s *source, f facts, h traces.Head) {
 	}
 	d.Procs.MarkHooked(s.pid, s.start, row.Torch != "")
 	d.Rows.Append(row)
+	if l, ok := frames.LayoutOf(row.Python); ok && f.number("thread_state", 0) != 0 {
+		d.Pythons.Add(frames.Process{Pid: s.pid, Thread: uint64(f.number("thread_state", 0)), Layout: l})
+	}
 }
 
 func (d *reader) takeSlot(s *source, f facts, h traces.Head) {

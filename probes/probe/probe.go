@@ -6,6 +6,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
 
+	"github.com/dptrace/dptrace/probes/frames"
 	"github.com/dptrace/dptrace/probes/redact"
 )
 
@@ -50,7 +51,8 @@ type Recording struct {
 	// KernelTypes is the kernel's BTF, which takes 10 ms and 10 MB to read: once for
 	// all probes, and dropped when they have started.
 	KernelTypes *btf.Cache
-	Secrets     *redact.Rules // what is taken out of command lines
+	Secrets     *redact.Rules    // what is taken out of command lines
+	Pythons     frames.Processes // set by the hook probe: for those that walk frames
 	// Of the kernel tier, set by the probe that follows the processes; nil without it.
 	Descendants *ebpf.Map // map procs of bpf/procs.h, for the other eBPF programs
 	Tree        *Tree

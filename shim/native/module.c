@@ -27,6 +27,12 @@ static PyObject *cpu(PyObject *module, PyObject *none)
 	return PyLong_FromUnsignedLongLong(clock_ns(CLOCK_THREAD_CPUTIME_ID));
 }
 
+/* For who walks this thread's frames from outside, as bpf/python.h does. */
+static PyObject *thread_state(PyObject *module, PyObject *none)
+{
+	return PyLong_FromUnsignedLongLong((u64)PyThreadState_Get());
+}
+
 static int exec(PyObject *module)
 {
 	static int used;
@@ -54,6 +60,7 @@ static int exec(PyObject *module)
 static PyMethodDef functions[] = {
 	{"now", monotonic, METH_NOARGS, "CLOCK_MONOTONIC in ns"},
 	{"cpu", cpu, METH_NOARGS, "CPU time of this thread in ns"},
+	{"thread_state", thread_state, METH_NOARGS, "address of this thread's PyThreadState"},
 	{"original_of", original_of, METH_O, "what an Around wraps; None for anything else"},
 	{"Record", make_record, METH_FASTCALL, "Record(sink, kind, format): a function that packs and puts records"},
 	{"Integers", make_integers, METH_FASTCALL, "Integers(sink, kind, format): the same, with lists of integers behind the values"},

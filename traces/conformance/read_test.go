@@ -27,7 +27,7 @@ var rows = []any{
 	traces.ShmRoom{}, traces.ShmFile{}, traces.ShmUse{}, traces.ShmFull{},
 	traces.Position{}, traces.Descriptor{},
 	traces.Container{}, traces.Footprint{},
-	traces.CudaLibrary{}, traces.HostMemory{}, traces.Copy{}, traces.CudaCalls{},
+	traces.CudaLibrary{}, traces.HostMemory{}, traces.Copy{}, traces.CudaCalls{}, traces.CallSite{}, traces.Touch{},
 	traces.Host{}, traces.Clock{}, traces.Meta{}, traces.Lost{}, traces.Overhead{},
 }
 

@@ -51,6 +51,21 @@ func first(n int, early, late func(*Cuda, int)) func(*Cuda, int) {
 	}
 }
 
+const torchTo = "/venv/lib/python3.12/site-packages/torch/nn/modules/module.py:1340 Module.to\n"
+
+// sited is images that are asked for in turn by these places.
+func sited(places map[uint32]string, turns ...uint32) func(*Cuda, int) {
+	return func(c *Cuda, n int) {
+		if n == 0 {
+			for site, frames := range places {
+				c.At(site, frames)
+			}
+		}
+		c.Site = turns[n%len(turns)]
+		images(c, n)
+	}
+}
+
 // The last ones are correct programs that look like the bug, bugs in disguise, and what cannot be told.
 var cases = []struct {
 	name string
@@ -64,6 +79,17 @@ var cases = []struct {
 		[]string{"changes nothing for such memory", "the call itself waits"}},
 	{"from a worker, always at one address", loop(Copying{Dtypes: "float32=16777216,int64=4096", Batch: func(c *Cuda, _ int) { c.StagedWaited(heap, image) }}),
 		"proven", []string{"16.8 MB are the batch's float32 tensors (16.8 MB)"}},
+	{"asked for at a line", loop(Copying{Batch: sited(map[uint32]string{3: torchTo + "/home/me/train.py:31 fit\n/home/me/train.py:90 <module>"}, 3)}), "proven",
+		[]string{"Asked for at /home/me/train.py:31 (fit), called from /home/me/train.py:90: Python was executing that line in all 90 copies",
+			"# at /home/me/train.py:31 (fit), for each tensor of the batch"}},
+	{"asked for at two lines", loop(Copying{Batch: sited(map[uint32]string{3: "/home/me/train.py:31 fit", 4: "/home/me/train.py:32 fit"}, 3, 4, 4)}), "proven",
+		[]string{"Asked for at several lines: of all 90 copies, 60 at /home/me/train.py:32 (fit) and 30 at /home/me/train.py:31 (fit)"}},
+	{"looked at now and then", loop(Copying{Batch: sited(map[uint32]string{3: "/home/me/train.py:31 fit"}, 3, 0, 0)}), "proven",
+		[]string{"that line in 30 of 90 copies"}},
+	{"asked for by a library", loop(Copying{Batch: sited(map[uint32]string{3: torchTo[:len(torchTo)-1]}, 3)}), "proven",
+		[]string{"not:Asked for at", "# in the loop over the loader of train.py:88, for each tensor"}},
+	{"hostile: a line that was not read", loop(Copying{Batch: sited(map[uint32]string{3: "/home/me/train.py:31 fit"}, 9)}), "proven", []string{"not:Asked for at"}},
+	{"hostile: lines that are none", loop(Copying{Batch: sited(map[uint32]string{3: "\n:x\n \x1b[31m:1 "}, 3)}), "proven", []string{"not:\x1b"}},
 	{"two tensors", loop(Copying{Dtypes: "float32=16777216,int64=1048576", Batch: func(c *Cuda, _ int) {
 		c.StagedWaited(heap, image)
 		c.StagedWaited(heap+32*mib, mib)

@@ -31,7 +31,7 @@ func (s *seen) evidence() []finding.Evidence {
 	} else {
 		text += ". No wait came right after it, as with non_blocking=True, which changes nothing for such memory: the call itself waits."
 	}
-	list := []finding.Evidence{{Text: text, Refs: c.Refs}, {Text: s.worst.Batch(copies.Staged)}}
+	list := append([]finding.Evidence{{Text: text, Refs: c.Refs}, {Text: s.worst.Batch(copies.Staged)}}, s.worst.Asked(copies.Staged)...)
 	if s.pins() {
 		list = append(list, finding.Evidence{Text: "The loader was made with pin_memory=True, and this is not what it pinned."})
 	} else {
@@ -56,8 +56,8 @@ func (s *seen) fix() string {
 	at := s.worst.Loader.At()
 	if s.pins() {
 		return fmt.Sprintf("# %s has pin_memory=True: see where the loop, or what it calls, makes another tensor of the batch before the copy\n"+
-			"print(x.is_pinned())  # right before x.to(device)", at)
+			"# %s, right before x.to(device):\nprint(x.is_pinned())", at, s.worst.Where(copies.Staged))
 	}
-	return fmt.Sprintf("# %s\nDataLoader(..., pin_memory=True)\n# in the loop, for each tensor of the batch:\n"+
-		"x = x.to(device, non_blocking=True)", at)
+	return fmt.Sprintf("# %s\nDataLoader(..., pin_memory=True)\n# %s, for each tensor of the batch:\n"+
+		"x = x.to(device, non_blocking=True)", at, s.worst.Where(copies.Staged))
 }

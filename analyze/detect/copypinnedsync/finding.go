@@ -15,8 +15,8 @@ func (s *seen) finding(certainty finding.Certainty) finding.Finding {
 		Title:     "Batches are pinned, and the thread waits for each copy of them: " + s.worst.Waits(copies.Waited) + s.ranks.On(s.worst),
 		Evidence:  s.evidence(),
 		Cost:      s.cost(),
-		Fix: fmt.Sprintf("# in the loop over the loader of %s, for each tensor of the batch, and without a synchronize() right after it:\n"+
-			"x = x.to(device, non_blocking=True)", s.worst.Loader.At()),
+		Fix: fmt.Sprintf("# %s, for each tensor of the batch, and without a synchronize() right after it:\n"+
+			"x = x.to(device, non_blocking=True)", s.worst.Where(s.class)),
 		Facts: s,
 		Proof: "kernel",
 	}
@@ -34,6 +34,7 @@ func (s *seen) evidence() []finding.Evidence {
 			words.Millis(c.Wait)),
 		Refs: c.Refs,
 	}, {Text: s.worst.Batch(s.class)}}
+	list = append(list, s.worst.Asked(s.class)...)
 	if least := time.Duration(c.Bytes / fastest); c.Wait > 2*least {
 		list = append(list, finding.Evidence{Text: fmt.Sprintf("The wait is for all that was queued on that stream before, too: "+
 			"most often for kernels. At %d GB/s the bytes take %s.", fastest, words.Millis(least))})

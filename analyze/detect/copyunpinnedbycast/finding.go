@@ -42,6 +42,7 @@ func (s *seen) evidence() []finding.Evidence {
 			words.Bytes(look.ReachedBytes), words.Count(len(s.looks), "batch")),
 		Refs: []finding.Ref{{Part: look.Of.Process.Part.Name, Table: "pin", Seq: look.Seq}},
 	}, {Text: s.worst.Batch(copies.Staged)}}
+	list = append(list, s.worst.Asked(copies.Staged)...)
 	if rest := s.worst.Rest(); rest != "" {
 		list = append(list, finding.Evidence{Text: rest, Detail: true})
 	}
@@ -59,7 +60,7 @@ func (s *seen) reached() pinning.Look {
 }
 
 func (s *seen) fix() string {
-	at := "# in the loop over the loader of " + s.worst.Loader.At()
+	at := "# " + s.worst.Where(copies.Staged)
 	if !s.cast() {
 		return at + ": copy first, and change dtype, layout or values on the device\n" +
 			"x = x.to(device, non_blocking=True)  # then x.to(dtype), x.contiguous(), x[:, ::2]\n" +

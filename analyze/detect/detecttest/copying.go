@@ -28,7 +28,8 @@ type Copying struct {
 type Cuda struct {
 	Run     *Run
 	Process *Process
-	Aside   bool // what follows is done by another thread than the first
+	Aside   bool   // what follows is done by another thread than the first
+	Site    uint32 // who asks for what follows
 	loader  uint32
 }
 
@@ -52,6 +53,11 @@ func (c *Cuda) Memory(what string, address uint64, bytes int64) {
 	c.Run.W.Append(traces.HostMemory{Head: c.Run.head(c.Process.Proc), What: what, Address: address, Bytes: bytes})
 }
 
+// At is a place that asks for copies.
+func (c *Cuda) At(site uint32, frames string) {
+	c.Run.W.Append(traces.CallSite{Head: c.Run.head(c.Process.Proc), Site: site, Frames: frames})
+}
+
 // Copy to the device, unless the row says something else, and what comes after it.
 func (c *Cuda) Copy(row traces.Copy) {
 	row.Head = c.Run.head(c.Process.Proc)
@@ -59,6 +65,7 @@ func (c *Cuda) Copy(row traces.Copy) {
 	row.Function = cmp.Or(row.Function, "cuMemcpyHtoDAsync_v2")
 	row.Direction = cmp.Or(row.Direction, "to-device")
 	row.Rows = max(row.Rows, 1)
+	row.Site = c.Site
 	row.Next, row.GapNS = cmp.Or(row.Next, "launch"), max(row.GapNS, 2000)
 	c.Run.W.Append(row)
 	if !c.Aside {

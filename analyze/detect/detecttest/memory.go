@@ -2,6 +2,8 @@ package detecttest
 
 import (
 	"github.com/dptrace/dptrace/traces"
+	"maps"
+	"slices"
 )
 
 // pageBytes is the size of a page, pages how many make a block of 2 MiB.
@@ -38,12 +40,13 @@ type Crew struct {
 	Freed   int                                 // pages that the main process let go of: private in the first worker, and no copies
 	Smaps   func(pass, worker, batches int) int // private by smaps_rollup beyond Copied
 
-	Kernel  bool // the kernel counts
-	Hook    bool // the workers look at themselves
-	Parent  int  // pages that the main process writes to
-	Forks   bool // the workers fork themselves
-	Cut     bool // no last counts
-	Unclear bool // where copies are is found out at the end
+	Kernel  bool              // the kernel counts
+	Hook    bool              // the workers look at themselves
+	Parent  int               // pages that the main process writes to
+	Forks   bool              // the workers fork themselves
+	Written map[string]uint64 // how often each worker was seen to write where: traces.CallSite.Frames
+	Cut     bool              // no last counts
+	Unclear bool              // where copies are is found out at the end
 
 	Pickled     int64 // bytes for each worker
 	PickleNS    int64
@@ -275,6 +278,14 @@ func (c *Crew) cow(w *Process, pass, worker, batches int, final bool) {
 	write(where, firstBlock, c.Copied(pass, worker, batches))
 	write("heap", 100, c.Other(pass, worker, batches))
 	write("new", 90000, c.New(pass, worker, batches))
+	site := uint32(0)
+	for _, frames := range slices.Sorted(maps.Keys(c.Written)) {
+		site++
+		if frames != "" {
+			r.W.Append(traces.CallSite{Head: r.head(w.Proc), Site: site, Frames: frames})
+		}
+		r.W.Append(traces.Touch{Head: r.head(w.Proc), Site: site, Seen: c.Written[frames]})
+	}
 	if c.Forks {
 		r.W.Append(traces.Cow{Head: r.head(w.Proc), Mapping: "parent", User: 999, Final: final})
 	}

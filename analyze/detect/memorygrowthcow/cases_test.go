@@ -65,6 +65,17 @@ var cases = []struct {
 	// What is found.
 	{"counted by the kernel", in(2*gib, Crew{Workers: 2, Passes: 1, Held: []Held{records}, Kernel: true, Copied: upTo(6000, 20000), Other: upTo(8000, 8000)}),
 		"proven", []string{"2 workers copy dataset.records", "81.9 MB in each, 164 MB in all", "7.6 % of the 2.15 GB that the control group /job may use", "32.8 MB per worker of other memory", "kernel", "not:in each of"}},
+	{"the kernel saw who wrote", in(2*gib, Crew{Workers: 2, Passes: 1, Held: []Held{records}, Kernel: true, Copied: upTo(6000, 20000), Written: map[string]uint64{
+		"/home/me/data.py:16 Photos.__getitem__.<locals>.<listcomp>\n/home/me/data.py:16 Photos.__getitem__": 60,
+		"/venv/lib/python3.11/site-packages/torch/storage.py:5 f\n/home/me/data.py:17 Photos.__getitem__":    20,
+		"/home/me/data.py:40 rare":                             1,
+		"/tmp/s/hook/dptrace_hook/read/sample.py:3 read":       2,
+		"/usr/lib/python3.11/threading.py:898 Thread.__init__": 4,
+		"": 3,
+	}}), "proven", []string{"Of 180 of these faults that were looked at, Python was executing: 120 at /home/me/data.py:16 (Photos.__getitem__) and " +
+		"40 at /home/me/data.py:17 (Photos.__getitem__); 4 were dptrace's own hook's.", "not:rare"}},
+	{"who wrote, seen too seldom", in(2*gib, Crew{Workers: 2, Passes: 1, Held: []Held{records}, Kernel: true, Copied: upTo(6000, 20000),
+		Written: map[string]uint64{"/home/me/data.py:16 Photos.__getitem__": 3}}), "proven", []string{"not:executing"}},
 	{"in each of three passes", in(2*gib, Crew{Workers: 2, Passes: 3, Held: []Held{paths}, Kernel: true, Copied: upTo(6000, 20000)}),
 		"proven", []string{"in each of 3 passes", ".encode()"}},
 	{"persistent workers", in(2*gib, Crew{Workers: 2, Passes: 5, Persistent: true, Held: []Held{records}, Kernel: true, Copied: upTo(2000, 20000)}),

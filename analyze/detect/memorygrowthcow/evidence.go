@@ -154,6 +154,20 @@ func (c *copies) why() []finding.Evidence {
 		"Nothing leaks: it ends when each worker has its own copy."}}
 }
 
+// written says at which lines the workers write to what they copy.
+func (c *copies) written(r memory.Round) []finding.Evidence {
+	var processes []*timeline.Process
+	for _, w := range r.Workers() {
+		if w.Process != nil {
+			processes = append(processes, w.Process)
+		}
+	}
+	if text := c.writers.Of(processes).String(); text != "" {
+		return []finding.Evidence{{Text: text}}
+	}
+	return nil
+}
+
 // grown is what the workers' memory grew by.
 func (c *copies) grown() []finding.Evidence {
 	var copied, anon, file int64

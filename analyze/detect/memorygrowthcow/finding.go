@@ -24,10 +24,11 @@ func (c *copies) finding() finding.Finding {
 		Certainty: c.certainty,
 		Proof:     proof(c.round),
 		Title:     c.title(),
-		Evidence:  slices.Concat(c.counted(), c.curve(), c.why(), c.grown(), c.rest(), limits(c.round, c.limit, c.forecast), c.parent()),
-		Cost:      c.cost(),
-		Fix:       c.fix(),
-		Facts:     objects{},
+		Evidence: slices.Concat(c.counted(), c.curve(), c.why(), c.written(c.round), c.grown(), c.rest(),
+			limits(c.round, c.limit, c.forecast), c.parent()),
+		Cost:  c.cost(),
+		Fix:   c.fix(),
+		Facts: objects{},
 	}
 }
 
@@ -136,7 +137,7 @@ func (c *copies) unnamedFinding() finding.Finding {
 		Certainty: finding.Likely,
 		Proof:     proof(c.unnamed),
 		Title:     fmt.Sprintf("%s copy %s of inherited memory that dptrace could not name: %s each", count, all, one),
-		Evidence:  append([]finding.Evidence{counted}, limits(c.unnamed, c.nameless, 0)...),
+		Evidence:  slices.Concat([]finding.Evidence{counted}, c.written(c.unnamed), limits(c.unnamed, c.nameless, 0)),
 		Cost: fmt.Sprintf("%s per worker × %s = %s, %s of %s", one, count, all, words.Percent(c.nameless.Share()),
 			words.Memory(c.nameless.Bytes, c.nameless.Group())),
 		Fix: "Find what the workers use or write to that the main process has made before: Python objects in containers that are not\n" +

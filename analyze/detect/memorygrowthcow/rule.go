@@ -10,6 +10,7 @@ import (
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/analyze/evidence/memory"
+	"github.com/dptrace/dptrace/analyze/evidence/writers"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/words"
 )
@@ -18,7 +19,7 @@ import (
 var Rule = detect.Rule{
 	ID:      "memory-growth-cow",
 	Title:   "Workers copy the dataset's Python objects, page by page",
-	Sources: []collect.Any{memory.Source, memory.LimitSource},
+	Sources: []collect.Any{memory.Source, memory.LimitSource, writers.Source},
 	Beside:  forked,
 	Excuses: excuses,
 	Judge:   judge,
@@ -35,7 +36,8 @@ const (
 
 func judge(k *detect.Case) detect.Verdict {
 	rounds := detect.Of(k, memory.Source).Rounds(k.Loaders)
-	c := &copies{Case: k, limits: detect.Of(k, memory.LimitSource), rounds: rounds}
+	c := &copies{Case: k, limits: detect.Of(k, memory.LimitSource), rounds: rounds,
+		writers: detect.Of(k, writers.Source)}
 	var found []finding.Finding
 	var much []string
 	if len(rounds) > 0 {
@@ -76,6 +78,7 @@ type copies struct {
 	limits *memory.Limits
 	rounds []memory.Round
 
+	writers   *writers.Writers
 	certainty finding.Certainty // of what is known to belong to the dataset; 0: not worth a note
 	round     memory.Round      // the workers that it is told of
 	limit     memory.Limit      // Load: what they copied; Bytes 0: no limit is known

@@ -18,7 +18,7 @@ import (
 // makes the memory that copies read from unknown; Rank says so.
 var Source = &collect.Source[*Copies]{
 	Name:   "copies to the device",
-	Tables: []string{"host", "cuda_library", "host_memory", "copy", "cuda_calls", "batch_bytes", "pin", "batch_next"},
+	Tables: []string{"host", "cuda_library", "host_memory", "copy", "call_site", "cuda_calls", "batch_bytes", "pin", "batch_next"},
 	Uses:   []collect.Any{timeline.Source},
 	New:    func() collect.Collector[*Copies] { return &collector{map[*traces.Part]*partRows{}} },
 }
@@ -41,6 +41,7 @@ type partRows struct {
 	watched bool   // the driver, in all processes from their start on
 	refused string // why it is not; "" it is, or there is none
 	procs   map[uint32]*procRows
+	sites   map[uint32]string // frames, by CallSite.Site
 }
 
 // procRows is what is kept of one process: the first rows of each kind, which is
@@ -65,6 +66,7 @@ const (
 	mostCopies  = 1 << 16
 	mostNext    = 1 << 15
 	mostBatches = 64
+	mostSites   = 1 << 12
 )
 
 // delivery is a row of batch_next.
@@ -80,6 +82,7 @@ type copied struct {
 	call, next int64 // ns
 	source     uint64
 	seq        uint64
+	site       uint32
 	gap        int64
 	after      string // Copy.Next
 	main       bool   // of the first thread
@@ -90,7 +93,7 @@ type copied struct {
 func (c *collector) part(part *traces.Part) *partRows {
 	p := c.parts[part]
 	if p == nil {
-		p = &partRows{procs: map[uint32]*procRows{}}
+		p = &partRows{procs: map[uint32]*procRows{}, sites: map[uint32]string{}}
 		c.parts[part] = p
 	}
 	return p
@@ -124,6 +127,12 @@ func (c *collector) Add(b traces.Batch) {
 	case []traces.Copy:
 		for i := range rows {
 			p.proc(rows[i].Proc).copy(&rows[i])
+		}
+	case []traces.CallSite:
+		for i := range rows {
+			if len(p.sites) < mostSites {
+				p.sites[rows[i].Site] = rows[i].Frames
+			}
 		}
 	case []traces.CudaCalls:
 		for i := range rows {
@@ -189,7 +198,7 @@ func (r *procRows) copy(c *traces.Copy) {
 		return
 	}
 	r.copies = append(r.copies, copied{at: c.TsNS, bytes: c.Bytes, call: max(c.CallNS, 0), next: max(c.NextNS, 0), source: c.Source,
-		seq: c.Seq, gap: c.GapNS, after: afterwards(c.Next), main: c.Main, plain: c.Result == 0 && c.Rows <= 1 && c.Bytes > 0})
+		seq: c.Seq, site: c.Site, gap: c.GapNS, after: afterwards(c.Next), main: c.Main, plain: c.Result == 0 && c.Rows <= 1 && c.Bytes > 0})
 }
 
 // afterwards is one of the constants below, so that no row is kept for its text.

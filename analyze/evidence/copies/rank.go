@@ -130,7 +130,7 @@ func (p *partRows) rank(l *timeline.Loader, r *procRows, windows []window, known
 	}
 	k.slots(windows, known)
 	if k.Spread == "" {
-		k.weigh(windows)
+		k.weigh(p, windows)
 	}
 	return k
 }
@@ -184,6 +184,7 @@ type Cost struct {
 	Wait    time.Duration // median of the waits
 	Gap     time.Duration // median of the times between them
 	Refs    []finding.Ref
+	Sites   []Site // that were looked at, the one first that blocks longest
 }
 
 // Share of a step in which the thread is blocked.
@@ -201,7 +202,7 @@ func (k *Rank) Cost(class Class) *Cost { return k.cost[class] }
 const longest = 0.02
 
 // weigh adds up what the copies of each class take.
-func (k *Rank) weigh(windows []window) {
+func (k *Rank) weigh(p *partRows, windows []window) {
 	type step struct{ blocked, took int64 }
 	of := map[Class][]copied{}
 	steps := map[Class][]step{}
@@ -226,6 +227,7 @@ func (k *Rank) weigh(windows []window) {
 	}
 	for class, all := range of {
 		c := costOf(all, k.part)
+		c.Sites = p.asked(all, k.Loader.Process.Cwd)
 		list := steps[class]
 		slices.SortFunc(list, func(a, b step) int { return cmp.Compare(b.blocked, a.blocked) })
 		for _, s := range list {

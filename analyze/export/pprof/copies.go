@@ -13,12 +13,24 @@ import (
 type asked struct {
 	process        *timeline.Process
 	function, next string
+	site           uint32 // traces.CallSite.Site
 }
 
 type copied struct{ bytes, ns int64 }
 
 // backToBack is how long after a copy's call a wait begins at the latest that is counted with it, ns.
 const backToBack = 20_000
+
+// below is the place with the functions of Python that were executing there, the innermost first.
+func (p *place) below(frames []timeline.Frame) *place {
+	under := *p
+	under.stack = nil
+	for _, f := range frames {
+		under.stack = append(under.stack, frame{name: f.Function, file: f.File, line: int64(f.Line)})
+	}
+	under.stack = append(under.stack, p.stack...)
+	return &under
+}
 
 // copies adds what the processes have copied, and how long their threads were in the calls and in the waits
 // right after them.
@@ -30,6 +42,13 @@ func (b *builder) copies(run *traces.Run, all []*place) {
 		}
 		places[p.process.Part][p.process.Proc] = p
 	}
+	sites := map[*traces.Part]map[uint32][]timeline.Frame{}
+	for part, r := range traces.Rows[traces.CallSite](run) {
+		if sites[part] == nil {
+			sites[part] = map[uint32][]timeline.Frame{}
+		}
+		sites[part][r.Site] = timeline.Frames(r.Frames)
+	}
 	sums := map[asked]copied{}
 	of := map[*timeline.Process]*place{}
 	for part, r := range traces.Rows[traces.Copy](run) {
@@ -38,7 +57,7 @@ func (b *builder) copies(run *traces.Run, all []*place) {
 			continue
 		}
 		of[p.process] = p
-		k, ns := asked{p.process, r.Function, ""}, max(r.CallNS, 0)
+		k, ns := asked{p.process, r.Function, "", r.Site}, max(r.CallNS, 0)
 		if r.NextNS > 0 && r.GapNS >= 0 && r.GapNS <= backToBack {
 			k.next = r.Next
 			ns += r.NextNS
@@ -47,12 +66,13 @@ func (b *builder) copies(run *traces.Run, all []*place) {
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(sums), func(a, b asked) int {
 		return cmp.Or(cmp.Compare(a.process.Part.Name, b.process.Part.Name), cmp.Compare(a.process.Proc, b.process.Proc),
-			cmp.Compare(a.function, b.function), cmp.Compare(a.next, b.next))
+			cmp.Compare(a.function, b.function), cmp.Compare(a.next, b.next), cmp.Compare(a.site, b.site))
 	}) {
 		leaf := frame{name: k.function}
 		if k.next != "" {
 			leaf.name += ", then waits: " + k.next
 		}
-		b.sample(of[k.process], leaf, "copy", "kernel", [values]int64{copyBytes: sums[k].bytes, copyTime: sums[k].ns})
+		b.sample(of[k.process].below(sites[k.process.Part][k.site]), leaf, "copy", "kernel",
+			[values]int64{copyBytes: sums[k].bytes, copyTime: sums[k].ns})
 	}
 }

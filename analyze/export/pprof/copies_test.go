@@ -2,6 +2,7 @@ package pprof_test
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"testing"
 
@@ -21,6 +22,12 @@ func TestCopies(t *testing.T) {
 		c.Copy(traces.Copy{Bytes: 5, CallNS: 7, Next: "stream-sync", NextNS: 1000, GapNS: 30_000, Function: "cuMemcpyDtoHAsync_v2", Direction: "to-host"})
 		c.Copy(traces.Copy{Bytes: 5, CallNS: 7, Capturing: true})
 		c.Copy(traces.Copy{Bytes: 5, CallNS: 7, Result: 1})
+		if n == 0 {
+			c.At(7, "/home/me/train.py:31 fit\n/home/me/train.py:90 <module>")
+		}
+		c.Site = 7
+		c.Copy(traces.Copy{Bytes: 2, CallNS: 3, Function: "cuMemcpyHtoD_v2"})
+		c.Site = 0
 	}})
 	run.Add(77, traces.Copy{Bytes: 5}) // of no process that is known
 	run.Seal()
@@ -28,16 +35,23 @@ func TestCopies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := map[string][2]int64{}
+	got, at := map[string][2]int64{}, ""
 	for _, s := range p.Sample {
 		if v := [2]int64{s.Value[4], s.Value[5]}; v != [2]int64{} {
 			got[s.Location[0].Line[0].Function.Name] = v
+			if f := s.Location[1].Line[0]; f.Line == 31 {
+				at = fmt.Sprintf("%s:%d %s, %s", f.Function.Filename, f.Line, f.Function.Name, s.Location[2].Line[0].Function.Name)
+			}
 		}
 	}
 	want := map[string][2]int64{
 		"cuMemcpyHtoDAsync_v2":                          {6_000_000, 1_000_000},
 		"cuMemcpyHtoDAsync_v2, then waits: stream-sync": {10_000_000, 36_030_000},
 		"cuMemcpyDtoHAsync_v2":                          {50, 70},
+		"cuMemcpyHtoD_v2":                               {20, 30},
+	}
+	if want := "/home/me/train.py:31 fit, <module>"; at != want {
+		t.Errorf("asked for at %q, want %q", at, want)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -16,6 +16,7 @@ from .twin_serving import Fetching, Serving, entering, leaving, multiple  # noqa
 
 now = time.monotonic_ns
 cpu = time.thread_time_ns
+thread_state = int  # 0: not known in Python
 
 PAD = 0
 _RECORD = struct.Struct("<IHHQII")  # layouts.RECORD_FIELDS

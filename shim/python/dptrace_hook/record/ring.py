@@ -7,6 +7,7 @@ never a SIGBUS later. Nothing here waits for the recorder: what finds no room is
 import os
 import sys
 import time
+import _thread
 
 from ..patch.load import native
 from . import guard, layouts, mapping
@@ -240,8 +241,9 @@ def _describe(kind):
         if guard.theirs(e):
             raise
         cwd = ""
+    first = getattr(_thread, "get_native_id", int)() == os.getpid()
     argv = getattr(sys, "orig_argv", None) or [sys.executable] + list(getattr(sys, "argv", []))
     return {"pid": os.getpid(), "ppid": os.getppid(), "kind": kind, "python": "%d.%d.%d" % sys.version_info[:3],
             "torch": version("torch"), "numpy": version("numpy"), "exe": sys.executable or "", "cwd": cwd,
             "cmdline": "\0".join(a for a in argv if type(a) is str)[:4096], "rank": number("RANK"), "local_rank": number("LOCAL_RANK"),
-            "world_size": number("WORLD_SIZE") if number("WORLD_SIZE") > 0 else 0}
+            "world_size": number("WORLD_SIZE") if number("WORLD_SIZE") > 0 else 0, "thread_state": native.thread_state() if first else 0}
