@@ -71,7 +71,7 @@ def main():
                 worker.terminate()
         while True:
             step(next(batches))
-    except RuntimeError:
+    except (RuntimeError, EOFError, ConnectionError):  # what a worker's end raises is chance, also in a plain run
         print("given up")
     except StopIteration:
         print("nothing was stuck")
