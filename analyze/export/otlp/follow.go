@@ -100,7 +100,7 @@ func (p *progress) due(b *stages.Batch, now int64) bool {
 		return p.ended
 	case at <= p.of(b.Process).batches || p.stopped[k]:
 		return false
-	case !p.ended && (b.Open || !b.Stages[stages.Fetch].Known() && at > now-lag):
+	case !p.ended && (b.Open || !b.Stages[stages.Fetch].Known() && at > now-lag || b.Awaited && b.Stages[stages.Step].End > now-lag):
 		p.stopped[k] = true
 		return false
 	}
