@@ -102,6 +102,21 @@ func TestH2DOfRanks(t *testing.T) {
 	}
 }
 
+// TestH2DLostTwice: what both ranks lack is said once.
+func TestH2DLostTwice(t *testing.T) {
+	run := NewRun(t)
+	run.WatchCuda()
+	run.Machine("amd64", "nvidia")
+	run.Add(0, traces.Lost{Source: "ring", Table: "copy", Count: 5, Reason: "full"})
+	for rank := range 2 {
+		run.Process(rank, 2).Copying(Copying{Batch: func(c *Cuda, n int) { c.StagedWaited(1<<40+uint64(n%3)<<30, 6<<20) }})
+	}
+	run.Seal()
+	if got := h2d(t, run); strings.Count(got, "records were lost") != 1 || !strings.Contains(got, `"steps":180,"copies":180,`) {
+		t.Error(got)
+	}
+}
+
 // h2d is what JSON says of the only loop's copies, in one line; "" nothing.
 func h2d(t *testing.T, run *Run) string {
 	t.Helper()

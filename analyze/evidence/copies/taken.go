@@ -1,6 +1,7 @@
 package copies
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -61,7 +62,7 @@ func (r Ranks) H2D() *H2D {
 	bare := true
 	for _, k := range r {
 		bare = bare && k.Bare && k.Lost == ""
-		if k.Lost != "" {
+		if k.Lost != "" && !slices.Contains(unknown, k.Lost) {
 			unknown = append(unknown, k.Lost)
 		}
 		if k.Bare || k.unknown() != "" || k.Copies == 0 && k.Lost != "" {

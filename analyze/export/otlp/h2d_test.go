@@ -156,7 +156,7 @@ func TestH2DRecorded(t *testing.T) {
 	}
 }
 
-// While a run is followed, a batch is not sent before the copies of its step are in the trace, nor twice.
+// While a run is followed, a batch is not sent, nor counted, before the copies of its step are in the trace; and not twice.
 func TestH2DFollow(t *testing.T) {
 	b := newBackend()
 	live := &Follower{sender: newSender(context.Background(), 0, 1), live: &progress{all: map[name]*sent{}}, options: Options{Sample: 1}}
@@ -166,9 +166,14 @@ func TestH2DFollow(t *testing.T) {
 		if err := feed(judged(t, run), live.options, b.sink(), live.sender, live.live); err != nil {
 			t.Fatal(err)
 		}
+		live.sender.wg.Wait()
 	}
 	run := play(t, func(run *detecttest.Run) {
-		run.Add(1, traces.Copy{Head: at(5), Main: true, Direction: "to-device", Bytes: 1 << 20, CallNS: ms}) // weights
+		toDevice(run, 28, 38)
+		for i, delivered := range []int64{9998, 10_100} { // the first ten seconds end between them
+			run.Add(2, traces.BatchFetch{Head: at(delivered - 5), Batch: uint32(2 + i), Fetch: uint32(2 + i), FetchNS: ms, Samples: 4})
+			run.Add(1, traces.BatchNext{Head: at(delivered), Loader: 1, Batch: uint32(2 + i), Worker: -2, Status: "ok", CallNS: (delivered - 10) * ms})
+		}
 	})
 	if err := run.W.Flush(); err != nil {
 		t.Fatal(err)
@@ -177,12 +182,20 @@ func TestH2DFollow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if look(half, false); len(b.spans) != 0 {
-		t.Errorf("%d spans are sent before the copies are known", len(b.spans))
+	// The second one's step lasts until the third is asked for, and more may be copied in it.
+	if look(half, false); len(b.named("batch")) != 1 || len(b.named("h2d")) != 1 || b.points[stageDuration.Name] != 0 {
+		t.Errorf("%d batches, %d with copies, %d points; want the first batch only", len(b.named("batch")), len(b.named("h2d")),
+			b.points[stageDuration.Name])
 	}
-	toDevice(run, 28, 38)
-	stop(run)
-	if look(run.Open(t), true); len(b.spans) != 19 || b.doubles != 0 || len(b.named("h2d")) != 2 {
-		t.Errorf("%d spans of 19, %d twice, %d of copies", len(b.spans), b.doubles, len(b.named("h2d")))
+	toDevice(run, 9998)
+	run.Seal()
+	whole := run.Open(t)
+	if look(whole, true); len(b.named("batch")) != 4 || len(b.named("h2d")) != 3 || b.doubles != 0 {
+		t.Errorf("%d batches, %d with copies, %d spans twice", len(b.named("batch")), len(b.named("h2d")), b.doubles)
+	}
+	later := newBackend()
+	later.send(t, judged(t, whole), Options{Sample: 1})
+	if len(later.spans) != len(b.spans) || later.points[stageDuration.Name] != b.points[stageDuration.Name] {
+		t.Errorf("%d spans and %v, of a later export %d and %v", len(b.spans), b.points, len(later.spans), later.points)
 	}
 }

@@ -59,6 +59,7 @@ type meter struct {
 	upto   int64 // the last window in ready
 	rows   int64 // the last row of memory in ready
 	now    int64 // the window that is being filled
+	held   bool  // this time no more is added: of a batch not all is known yet
 	loops  []*loopMeter
 	by     map[*timeline.Loader]*loopMeter
 	ready  map[Metric]metricdata.Aggregation
