@@ -30,6 +30,7 @@ type loopTime struct {
 	Forecasts  []forecast  `json:"forecasts"`             // by replaying the recorded times through torch's queues
 	NoForecast string      `json:"no_forecast,omitempty"` // why there is none of some changes, or of all
 	Processors processors  `json:"processors"`
+	H2D        *h2d        `json:"h2d,omitempty"` // of the step; left out: no CUDA was seen, nor missed
 }
 
 type stage struct {
@@ -98,6 +99,7 @@ func loops(r *analyze.Result) []loopTime {
 			WaitShare: math.Round(l.Share()*1e4) / 1e4, StepMS: ms(l.Step() / time.Duration(l.Delivered)),
 			Stages: []stage{}, Starts: []passStart{}, Slowest: []slowBatch{}, Indices: []int64{}, Stragglers: []straggler{}, Forecasts: []forecast{}}
 		one.ofRanks(l)
+		one.H2D = h2dOf(copiesOf(r, ranks))
 		for _, s := range l.Stages {
 			one.Stages = append(one.Stages, stage{s.Name, s.Of, seconds(int64(s.Waited)), seconds(int64(s.Work)), ms(s.Mean()), 0})
 			if s.Name == looptime.Fetch {

@@ -79,8 +79,10 @@ func table(l *looptime.Loop, fetch *fetches.Split, copied copies.Ranks) (lines [
 		}
 	}
 	add("step", l.Step(), l.Step()/time.Duration(l.Delivered))
-	if blocked, steps := copied.Blocked(); blocked > 0 && blocked >= l.Total/100 {
-		add("  copies to the device", blocked, blocked/time.Duration(steps))
+	if h := copied.H2D(); h != nil {
+		if blocked := h.All().Blocked; blocked > 0 && blocked >= l.Total/100 {
+			add("  copies to the device", blocked, blocked/time.Duration(h.Steps))
+		}
 	}
 	width := 0
 	for _, r := range rows {

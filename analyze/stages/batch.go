@@ -9,7 +9,7 @@ import (
 	"github.com/dptrace/dptrace/traces"
 )
 
-// Batch is one batch on its way: what is known of it, from the rows of three tables.
+// Batch is one batch on its way: what is known of it, from the rows of four tables.
 type Batch struct {
 	Process   *timeline.Process // whose training loop it is for
 	Loader    *timeline.Loader  // nil: not known
@@ -22,8 +22,10 @@ type Batch struct {
 	Samples   int32 // that were fetched
 	Delivered bool  // the loop got it
 	Open      bool  // the rows end before it does: more may come of it
+	Awaited   bool  // its process copies to a device, and nothing was seen of that after its step: more may come of it
 	InFlight  int   // batches of its pass that were asked for and not delivered yet, when the loop got it
 	Stages    [Count]Interval
+	Copied    Copied // in its step
 }
 
 // Begin is when it was first heard of.
@@ -62,7 +64,7 @@ const (
 
 // Each calls fn with each batch of a run, those of one process in the order of
 // their deliveries; those that nobody took come when their pass has ended. The
-// three tables are read side by side, so memory is bounded by the batches that
+// four tables are read side by side, so memory is bounded by the batches that
 // are on their way at one time.
 func Each(run *traces.Run, t *timeline.Timeline, c *Clock, fn func(*Batch) error) error {
 	j := &joiner{Clock: c, timeline: t, loops: map[Process]*loop{}, objects: Loaders(t), parts: map[*traces.Part]int{}, fn: fn}
@@ -73,11 +75,17 @@ func Each(run *traces.Run, t *timeline.Timeline, c *Clock, fn func(*Batch) error
 		j.parts[p] = i
 	}
 	puts, fetches, nexts := newStream[traces.BatchPut](j, run), newStream[traces.BatchFetch](j, run), newStream[traces.BatchNext](j, run)
+	copies := newStream[traces.Copy](j, run)
 	defer puts.stop()
 	defer fetches.stop()
 	defer nexts.stop()
-	for j.err == nil && (puts.more || fetches.more || nexts.more) {
+	defer copies.stop()
+	for j.copied = copies.at; j.err == nil && (puts.more || fetches.more || nexts.more || copies.more); {
 		switch { // of equal times in the order of a batch's way
+		case copies.more && !copies.after(&puts.at) && !copies.after(&fetches.at) && !copies.after(&nexts.at):
+			j.copy(copies.part, &copies.row)
+			copies.next()
+			j.copied = copies.at
 		case !puts.after(&fetches.at) && !puts.after(&nexts.at):
 			j.put(puts.part, &puts.row)
 			puts.next()
@@ -116,7 +124,7 @@ type stream[T any] struct {
 	more bool
 }
 
-func newStream[T traces.BatchPut | traces.BatchFetch | traces.BatchNext](j *joiner, run *traces.Run) *stream[T] {
+func newStream[T traces.BatchPut | traces.BatchFetch | traces.BatchNext | traces.Copy](j *joiner, run *traces.Run) *stream[T] {
 	s := &stream[T]{j: j, head: func(r *T) int64 { return headOf(r).TsNS }}
 	s.pull, s.stop = iter.Pull2(traces.Rows[T](run))
 	s.next()
@@ -128,6 +136,8 @@ func headOf(row any) traces.Head {
 	case *traces.BatchPut:
 		return r.Head
 	case *traces.BatchFetch:
+		return r.Head
+	case *traces.Copy:
 		return r.Head
 	default:
 		return row.(*traces.BatchNext).Head
@@ -155,6 +165,7 @@ type joiner struct {
 	objects  map[Object]*timeline.Loader
 	parts    map[*traces.Part]int
 	seen     moment // how far batch_fetch was read
+	copied   moment // and copy
 	fn       func(*Batch) error
 	err      error
 }
@@ -171,6 +182,7 @@ type loop struct {
 	step      *Batch             // the last one that was delivered: its step lasts
 	upto      map[uint32]reached // of each DataLoader object
 	asked     map[uint32]reached // the same of the batches that were asked for
+	copies    copying
 }
 
 // reached is how far the deliveries of a DataLoader object have come: rows of what lies before come too late.
@@ -302,6 +314,7 @@ func (l *loop) steps(called int64) {
 	if end := l.step.Stages[Wait].End; called >= end {
 		l.step.Stages[Step] = Interval{end, called}
 	}
+	l.copies.end(l.step, called)
 	l.delivered[len(l.delivered)-1].stepped = true
 	l.step = nil
 }
@@ -312,9 +325,10 @@ func (j *joiner) flush(l *loop) {
 	for _, d := range l.delivered {
 		fetched := d.Stages[Fetch].Known() || j.seen.part > d.at.part || j.seen.ts > d.at.ts && j.seen.ts-d.at.ts > late ||
 			len(l.delivered)-n > mostOpen
-		if !d.stepped || !fetched {
+		if !d.stepped || !fetched || !j.copiesRead(l, d, len(l.delivered)-n) {
 			break
 		}
+		d.Awaited = l.copies.awaited(d.Batch)
 		j.give(d.Batch)
 		n++
 	}
@@ -333,7 +347,7 @@ func (j *joiner) drop(l *loop, which func(id) bool) {
 
 func (j *joiner) finish(l *loop) {
 	for _, d := range l.delivered {
-		d.Open = !d.stepped
+		d.Open, d.Awaited = !d.stepped, l.copies.awaited(d.Batch)
 		j.give(d.Batch)
 	}
 	for _, b := range l.open {
@@ -346,6 +360,9 @@ func (j *joiner) give(b *Batch) {
 	q := &b.Stages[ResultQueue]
 	if q.Begin == 0 { // only its end is known
 		*q = Interval{}
+	}
+	if !b.Stages[Step].Known() {
+		b.Stages[H2D], b.Copied = Interval{}, Copied{}
 	}
 	if !b.Delivered && b.Samples == 0 && b.Stages[Fetch].Known() {
 		return // the end of an IterableDataset, or its fetch failed

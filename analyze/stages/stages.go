@@ -19,10 +19,11 @@ const (
 	ResultQueue              // pickled, through the result queue, pinned if asked for, and lying ready until the loop takes it
 	Wait                     // the loop is in next()
 	Step                     // from the delivery to the next call of next(), of any loader
+	H2D                      // of Step: from its first copy to a device to the end of the last one; see Copied
 	Count                    // how many there are
 )
 
-var names = [Count]string{"index", "index_queue", "fetch", "collate", "result_queue", "wait", "step"}
+var names = [Count]string{"index", "index_queue", "fetch", "collate", "result_queue", "wait", "step", "h2d"}
 
 func (s Stage) String() string { return names[s] }
 

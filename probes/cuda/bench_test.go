@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/dptrace/dptrace/probes/probetest"
 	"github.com/dptrace/dptrace/traces"
@@ -48,6 +49,47 @@ func BenchmarkWatched(b *testing.B) {
 				b.ReportMetric(100*more, "%core-caller")
 				b.ReportMetric(100*recorder, "%core-recorder")
 				b.ReportMetric(float64(lost), "lost")
+				b.ReportMetric(float64(len(probetest.Rows[traces.Copy](b, run))), "rows")
+			}
+		})
+	}
+}
+
+// What a call costs more in a process that is not of the run, while one that has
+// nothing to do with it is recorded: uprobes are in the file of the library.
+func BenchmarkOthers(b *testing.B) {
+	dir := fakes(b)
+	b.Setenv("FAKE_CUDA_MODEL", "0")
+	caller, library, ns := filepath.Join(dir, "caller"), filepath.Join(dir, "libcuda.so.1"), filepath.Join(dir, "ns")
+	if out, err := exec.Command("cc", "-O2", "-o", caller, "testdata/caller.c", "-ldl").CombinedOutput(); err != nil {
+		b.Fatalf("%v\n%s", err, out)
+	}
+	for _, what := range []string{"copy", "launch"} {
+		b.Run(what, func(b *testing.B) {
+			call := func() float64 {
+				if out, err := exec.Command(caller, library, what, "40000", "20000", ns).CombinedOutput(); err != nil {
+					b.Fatalf("%v\n%s", err, out)
+				}
+				return number(b, ns)
+			}
+			for range b.N {
+				plain := call()
+				b.Setenv("LD_LIBRARY_PATH", dir)
+				begun := filepath.Join(b.TempDir(), "begun")
+				during := make(chan float64, 1)
+				go func() {
+					for _, err := os.Stat(begun); err != nil; _, err = os.Stat(begun) {
+						time.Sleep(time.Millisecond)
+					}
+					during <- call()
+					_ = os.Remove(begun)
+				}()
+				run, _ := probetest.Kernel(b, "sh", "-c", "touch $0; while test -e $0; do sleep 0.1; done", begun)
+				os.Unsetenv("LD_LIBRARY_PATH")
+				if n := len(probetest.Rows[traces.CudaLibrary](b, run)); n == 0 {
+					b.Fatal("nothing was watched")
+				}
+				b.ReportMetric(<-during-plain, "ns/call")
 				b.ReportMetric(float64(len(probetest.Rows[traces.Copy](b, run))), "rows")
 			}
 		})

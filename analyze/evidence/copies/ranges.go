@@ -106,11 +106,18 @@ func (p *partRows) inherited(process *timeline.Process) (s spans) {
 	return s
 }
 
+// told is the tables that tell of copies, and of the memory that they read from.
+var told = []string{"host_memory", "copy", "cuda_library"}
+
+func incomplete(t *timeline.Timeline, process *timeline.Process) bool {
+	return t.Incomplete(process, told...)
+}
+
 // classify says what memory each copy of a process read from.
 func (p *partRows) classify(t *timeline.Timeline, process *timeline.Process, r *procRows) {
 	slices.SortStableFunc(r.memory, func(a, b traces.HostMemory) int { return cmp.Compare(a.TsNS, b.TsNS) })
 	slices.SortStableFunc(r.copies, func(a, b copied) int { return cmp.Compare(a.at, b.at) })
-	if t.Incomplete(process, "host_memory", "copy", "cuda_library") || len(r.memory) > mostMemory {
+	if incomplete(t, process) || len(r.memory) > mostMemory {
 		return // what is in a range may have been given back: both kinds of rows come through one ring
 	}
 	outside := Pageable

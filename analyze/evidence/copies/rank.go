@@ -8,6 +8,7 @@ import (
 
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/finding"
+	"github.com/dptrace/dptrace/analyze/stages"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
 )
@@ -27,9 +28,13 @@ type Rank struct {
 	ToHost    bool   // or not known: in most steps the process waits for the device anyway, as for a value of its
 	Slots     []Slot // the copies of a batch, in their order
 	Of        map[Class]int
-	cost      map[Class]*Cost
-	part      *traces.Part
-	odd       bool // what the batch's tensors take is known, and is none of the copies
+	// Taken is what the copies of batches took of the steps, by the kind of memory that they read from.
+	Taken [Reached + 1]Taken
+	// Lost says what is missing of the rows that tell of copies: there may have been more of them; "" nothing is.
+	Lost string
+	cost map[Class]*Cost
+	part *traces.Part
+	odd  bool // what the batch's tensors take is known, and is none of the copies
 }
 
 // Class of a copy.
@@ -47,9 +52,6 @@ const (
 )
 
 const (
-	// backToBack is how long after the end of a copy's call a wait that belongs to it begins at the latest
-	// (memcpy_and_sync of torch; both calls are probed, which takes 1.5 to 2 us).
-	backToBack = 20_000
 	// bus is the bytes that a copy moves in a nanosecond at the most. A call that took
 	// less than its bytes need has not waited for them.
 	bus = 25
@@ -58,7 +60,7 @@ const (
 )
 
 func (c *copied) class() Class {
-	after := c.gap >= 0 && c.gap <= backToBack
+	after := stages.RightAfter(c.gap)
 	switch c.kind {
 	case Reached:
 		return Reaching
@@ -80,7 +82,7 @@ func (c *copied) class() Class {
 }
 
 // waits reports whether a wait for the copy's stream comes right after it.
-func (c *copied) waits() bool { return c.gap >= 0 && c.gap <= backToBack && c.after == streamSync }
+func (c *copied) waits() bool { return stages.RightAfter(c.gap) && c.after == streamSync }
 
 // blocked is how long the thread was in the copy's call, and in the wait that belongs
 // to it.
@@ -103,9 +105,15 @@ func (c *collector) Build(e *collect.Evidence) *Copies {
 			if len(r.copies) > 0 {
 				rows.classify(t, process, r)
 			}
-			windows := r.windows(process)
+			windows, lost := r.windows(process), ""
+			if incomplete(t, process) {
+				lost = t.LossesOf(part, []*timeline.Process{process}, told)
+			}
 			for _, l := range process.Loaders {
 				all.of[l] = rows.rank(l, r, windows[l], c.tensors(t, part, l))
+				if !all.of[l].Bare || r.driver != nil {
+					all.of[l].Lost = lost
+				}
 			}
 		}
 	}
@@ -218,6 +226,7 @@ func (k *Rank) weigh(p *partRows, windows []window) {
 			class := c.class()
 			k.Of[class]++
 			k.Slots[s].Of[class]++
+			k.Taken[c.kind].add(c, class)
 			of[class] = append(of[class], *c)
 			blocked[class] += c.blocked()
 		}

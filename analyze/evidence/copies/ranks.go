@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/dptrace/dptrace/analyze/words"
 )
@@ -65,19 +64,26 @@ func (r Ranks) Quiet() bool {
 // Unknown says why the copies of a rank cannot be judged, or "".
 func (r Ranks) Unknown() string {
 	for _, k := range r {
-		switch {
-		case k.Unwatched != "":
-			return k.Unwatched
-		case k.Bare:
-		case k.Steps == 0:
-			return fmt.Sprintf("after the first %d batches of its process none of its batches was delivered right after another of it", warmUp)
-		case k.Spread != "":
-			return k.Spread
-		case k.Copies == 0 && k.Aside > 0:
-			return "the copies are made by another thread than the first one: whether the training waits for it is not seen"
-		case k.Copies == 0 && k.Captured > 0:
-			return "copies are part of a CUDA graph, and are not seen when it is replayed"
+		if why := k.unknown(); why != "" {
+			return why
 		}
+	}
+	return ""
+}
+
+func (k *Rank) unknown() string {
+	switch {
+	case k.Unwatched != "":
+		return k.Unwatched
+	case k.Bare:
+	case k.Steps == 0:
+		return fmt.Sprintf("after the first %d batches of its process none of its batches was delivered right after another of it", warmUp)
+	case k.Spread != "":
+		return k.Spread
+	case k.Copies == 0 && k.Aside > 0:
+		return "the copies are made by another thread than the first one: whether the training waits for it is not seen"
+	case k.Copies == 0 && k.Captured > 0:
+		return "copies are part of a CUDA graph, and are not seen when it is replayed"
 	}
 	return ""
 }
@@ -178,17 +184,4 @@ func (r Ranks) On(k *Rank) string {
 		return fmt.Sprintf(", on rank %d", rank)
 	}
 	return ""
-}
-
-// Blocked is how long the training threads were blocked by copies of batches, or by waits for them, in how many steps.
-func (r Ranks) Blocked() (all time.Duration, steps int) {
-	for _, k := range r {
-		for _, class := range []Class{Waited, Device, Staged} {
-			if c := k.Cost(class); c != nil {
-				all += c.Total
-			}
-		}
-		steps += k.Steps
-	}
-	return all, steps
 }

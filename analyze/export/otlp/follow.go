@@ -88,6 +88,11 @@ func (p *progress) of(process *timeline.Process) *sent {
 // lag is how long rows may take until they are all in the trace.
 const lag = int64(5 * time.Second)
 
+// early reports whether copies of a batch's step may still come into the trace.
+func (p *progress) early(b *stages.Batch, now int64) bool {
+	return !p.sealed() && b.Awaited && b.Stages[stages.Step].End > now-lag
+}
+
 // due reports whether a batch is to be sent now. Those of one process are sent in
 // the order of their deliveries, so that one time tells how far that went.
 func (p *progress) due(b *stages.Batch, now int64) bool {
@@ -100,7 +105,7 @@ func (p *progress) due(b *stages.Batch, now int64) bool {
 		return p.ended
 	case at <= p.of(b.Process).batches || p.stopped[k]:
 		return false
-	case !p.ended && (b.Open || !b.Stages[stages.Fetch].Known() && at > now-lag):
+	case !p.ended && (b.Open || !b.Stages[stages.Fetch].Known() && at > now-lag || p.early(b, now)):
 		p.stopped[k] = true
 		return false
 	}

@@ -20,6 +20,8 @@ var (
 		"How long delivered batches were in each stage of their way"}
 	batchCount = Metric{"dptrace.loader.batches", "{batch}",
 		"Batches that were delivered"}
+	h2dBytes = Metric{"dptrace.loop.h2d", "By",
+		"Bytes that training loops have copied to devices in their steps, in copies of more than 64 KiB (kernel tier)"}
 	waitShare = Metric{"dptrace.loop.wait.share", "1",
 		"Part of the training loop's time in which it waited for data"}
 	queueDepth = Metric{"dptrace.loader.queue.depth", "{batch}",
@@ -37,7 +39,7 @@ var (
 )
 
 // Metrics are all of them.
-var Metrics = []Metric{stageDuration, batchCount, waitShare, queueDepth, residentBytes, privateBytes, copiedBytes, lostRecords,
+var Metrics = []Metric{stageDuration, batchCount, h2dBytes, waitShare, queueDepth, residentBytes, privateBytes, copiedBytes, lostRecords,
 	findingCount}
 
 // window is the time of the run that a data point sums up. Windows begin with the
@@ -57,6 +59,7 @@ type meter struct {
 	upto   int64 // the last window in ready
 	rows   int64 // the last row of memory in ready
 	now    int64 // the window that is being filled
+	held   bool  // this time no more is added: of a batch not all is known yet
 	loops  []*loopMeter
 	by     map[*timeline.Loader]*loopMeter
 	ready  map[Metric]metricdata.Aggregation
@@ -69,6 +72,8 @@ type loopMeter struct {
 	stages     [stages.Count]*histogram
 	batches    int64
 	fresh      int64 // of them in this window
+	copied     int64 // bytes, as Batch.Copied
+	moved      int64 // of them in this window
 	wait, busy int64 // ns in this window
 	depth      int64
 }
@@ -123,9 +128,11 @@ func (t *meter) add(b *stages.Batch, id traceID, kept bool) {
 	o.wait += b.Stages[stages.Wait].NS()
 	o.busy += b.Stages[stages.Step].NS()
 	o.depth = int64(b.InFlight)
+	o.copied += b.Copied.Bytes
+	o.moved += b.Copied.Bytes
 	for i, s := range b.Stages {
 		if s.Known() {
-			o.stages[i].add(t, float64(s.NS())/1e9, at, id, i+1, kept)
+			o.stages[i].add(t, float64(b.Took(stages.Stage(i)))/1e9, at, id, i+1, kept)
 		}
 	}
 }
@@ -168,16 +175,19 @@ func (t *meter) close() {
 				t.histogram(h, start, end)
 			}
 		}
-		count := o.batches
+		count, copied := o.batches, o.copied
 		if t.delta {
-			count = o.fresh
+			count, copied = o.fresh, o.moved
 		}
 		t.sum(batchCount, metricdata.DataPoint[int64]{Attributes: o.attributes, StartTime: start, Time: end, Value: count}, true)
+		if copied > 0 { // else nothing, or it is not known
+			t.sum(h2dBytes, metricdata.DataPoint[int64]{Attributes: o.attributes, StartTime: start, Time: end, Value: copied}, true)
+		}
 		t.sum(queueDepth, metricdata.DataPoint[int64]{Attributes: o.attributes, Time: end, Value: o.depth}, false)
 		if all := o.wait + o.busy; all > 0 {
 			t.share(metricdata.DataPoint[float64]{Attributes: o.attributes, Time: end, Value: float64(o.wait) / float64(all)})
 		}
-		o.fresh, o.wait, o.busy = 0, 0, 0
+		o.fresh, o.moved, o.wait, o.busy = 0, 0, 0, 0
 	}
 }
 

@@ -39,6 +39,7 @@ func prometheus(m Metric, data metricdata.Aggregation) []string {
 // everyMetric is a run in which each of them is sent, as Prometheus knows them: names, and their labels.
 func everyMetric(t *testing.T) map[string]map[string]bool {
 	run := playRank(t, 0, func(run *detecttest.Run) {
+		toDevice(run, 28)
 		run.Add(2, traces.Cow{Head: at(40), Mapping: "heap", User: 3})
 		run.Add(1, traces.Lost{Head: at(41), Source: "hook", Table: "batch_next", Count: 2, Reason: "full"})
 		stop(run)
@@ -88,7 +89,7 @@ func labels(data metricdata.Aggregation, into map[string]bool) {
 }
 
 var (
-	metricName = regexp.MustCompile(`\bdptrace_[a-z_]+`)
+	metricName = regexp.MustCompile(`\bdptrace_[a-z0-9_]+`)
 	labelList  = regexp.MustCompile(`by \(([^)]*)\)|\{\{([a-z_]+)\}\}|\{([a-z_]+)=~`)
 )
 

@@ -177,7 +177,9 @@ func (f *feeder) batch(b *stages.Batch) error {
 	kept := slow || len(proven) > 0 || id.kept(f.Sample)
 	if b.Delivered {
 		m := f.meters[stages.Process{Part: b.Process.Part, Proc: b.Process.Proc}]
-		m.add(b, id, kept && f.traces != nil)
+		if m.held = m.held || f.live.early(b, f.Timeline.End); !m.held {
+			m.add(b, id, kept && f.traces != nil)
+		}
 		if m.points >= mostPoints {
 			f.send(m)
 		}

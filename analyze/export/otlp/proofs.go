@@ -56,11 +56,18 @@ type place struct {
 type proofs struct {
 	all []*proof
 	of  map[place][]*proof
+	// copies are those rows that are of the step in which they were made, whichever that is.
+	copies map[stages.Process][]copyProof
+}
+
+type copyProof struct {
+	at int64
+	*proof
 }
 
 // newProofs reads the rows that findings refer to.
 func newProofs(r *analyze.Result, c *stages.Clock) (*proofs, error) {
-	ps := &proofs{of: map[place][]*proof{}}
+	ps := &proofs{of: map[place][]*proof{}, copies: map[stages.Process][]copyProof{}}
 	wanted := map[finding.Ref][]*proof{}
 	for i := range r.Findings {
 		f := &r.Findings[i]
@@ -84,6 +91,10 @@ func newProofs(r *analyze.Result, c *stages.Clock) (*proofs, error) {
 func (ps *proofs) add(p *proof, process stages.Process, at int64, row reflect.Value) {
 	if p.at == 0 || at < p.at {
 		p.at, p.process = at, process
+	}
+	if row.Type() == reflect.TypeFor[traces.Copy]() {
+		ps.copies[process] = append(ps.copies[process], copyProof{at, p})
+		return
 	}
 	if where, ok := placeOf(process, row); ok && !slices.Contains(ps.of[where], p) {
 		ps.of[where] = append(ps.of[where], p)
@@ -112,11 +123,18 @@ func placeOf(process stages.Process, row reflect.Value) (place, bool) {
 
 // on are the findings that a batch proves.
 func (ps *proofs) on(b *stages.Batch, id traceID) []*proof {
-	if len(ps.of) == 0 {
+	if len(ps.of)+len(ps.copies) == 0 {
 		return nil
 	}
 	main := stages.Process{Part: b.Process.Part, Proc: b.Process.Proc}
-	found := ps.of[place{Process: main, loader: b.Object, pass: b.Pass, n: b.Number}]
+	found := slices.Clone(ps.of[place{Process: main, loader: b.Object, pass: b.Pass, n: b.Number}])
+	if h := b.Stages[stages.H2D]; h.Known() {
+		for _, c := range ps.copies[main] {
+			if h.Begin <= c.at && c.at <= h.End {
+				found = append(found, c.proof)
+			}
+		}
+	}
 	if w := b.Worker; w != nil && w.Process != nil {
 		who := stages.Process{Part: w.Process.Part, Proc: w.Process.Proc}
 		at := place{Process: who, loader: b.Object, pass: b.Pass, fetched: true, n: b.Fetch}

@@ -59,6 +59,12 @@ func (d *described) worker(w *timeline.WorkerPass) []*common.KeyValue {
 	return all
 }
 
+// copied is what the span of a step's copies says of them.
+func copied(c *stages.Copied) []*common.KeyValue {
+	return []*common.KeyValue{integer("dptrace.copies", int64(c.Copies)), integer("dptrace.copied_bytes", c.Bytes),
+		integer("dptrace.copy_time_ns", c.NS)}
+}
+
 func integer(key string, n int64) *common.KeyValue {
 	return &common.KeyValue{Key: key, Value: &common.AnyValue{Value: &common.AnyValue_IntValue{IntValue: n}}}
 }
@@ -70,8 +76,8 @@ type maker struct {
 }
 
 // batch is the trace of one: its root, which says what it is, and a child for each
-// stage that is known, which says no more than who has worked: attributes are most
-// of what sending costs.
+// stage that is known, which says no more than who has worked, and what was copied:
+// attributes are most of what sending costs. All copies of a step are one span.
 // findings are those that it proves.
 func (m *maker) batch(s *source, b *stages.Batch, id traceID, findings []*proof) []*pb.Span {
 	d := s.describe(b.Loader)
@@ -86,8 +92,11 @@ func (m *maker) batch(s *source, b *stages.Batch, id traceID, findings []*proof)
 		}
 		own := id.span(i + 1)
 		var attributes []*common.KeyValue
-		if stage := stages.Stage(i); stage == stages.Fetch || stage == stages.Collate {
+		switch stages.Stage(i) {
+		case stages.Fetch, stages.Collate:
 			attributes = d.worker(b.Worker)
+		case stages.H2D:
+			attributes = copied(&b.Copied)
 		}
 		spans = append(spans, &pb.Span{TraceId: root.TraceId, SpanId: own[:], ParentSpanId: rootID[:], Name: stages.Stage(i).String(),
 			Kind: pb.Span_SPAN_KIND_INTERNAL, StartTimeUnixNano: m.at(at.Begin), EndTimeUnixNano: m.at(at.End), Attributes: attributes})

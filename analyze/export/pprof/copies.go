@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/dptrace/dptrace/analyze/stages"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
 )
@@ -17,9 +18,6 @@ type asked struct {
 }
 
 type copied struct{ bytes, ns int64 }
-
-// backToBack is how long after a copy's call a wait begins at the latest that is counted with it, ns.
-const backToBack = 20_000
 
 // below is the place with the functions of Python that were executing there, the innermost first.
 func (p *place) below(frames []timeline.Frame) *place {
@@ -57,12 +55,11 @@ func (b *builder) copies(run *traces.Run, all []*place) {
 			continue
 		}
 		of[p.process] = p
-		k, ns := asked{p.process, r.Function, "", r.Site}, max(r.CallNS, 0)
-		if r.NextNS > 0 && r.GapNS >= 0 && r.GapNS <= backToBack {
+		k := asked{p.process, r.Function, "", r.Site}
+		if stages.WaitsRightAfter(&r) {
 			k.next = r.Next
-			ns += r.NextNS
 		}
-		sums[k] = copied{sums[k].bytes + max(r.Bytes, 0), sums[k].ns + max(ns, 0)}
+		sums[k] = copied{sums[k].bytes + max(r.Bytes, 0), sums[k].ns + stages.InCopy(&r)}
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(sums), func(a, b asked) int {
 		return cmp.Or(cmp.Compare(a.process.Part.Name, b.process.Part.Name), cmp.Compare(a.process.Proc, b.process.Proc),
