@@ -19,34 +19,10 @@ type asked struct {
 
 type copied struct{ bytes, ns int64 }
 
-// below is the place with the functions of Python that were executing there, the innermost first.
-func (p *place) below(frames []timeline.Frame) *place {
-	under := *p
-	under.stack = nil
-	for _, f := range frames {
-		under.stack = append(under.stack, frame{name: f.Function, file: f.File, line: int64(f.Line)})
-	}
-	under.stack = append(under.stack, p.stack...)
-	return &under
-}
-
 // copies adds what the processes have copied, and how long their threads were in the calls and in the waits
 // right after them.
-func (b *builder) copies(run *traces.Run, all []*place) {
-	places := map[*traces.Part]map[uint32]*place{}
-	for _, p := range all {
-		if places[p.process.Part] == nil {
-			places[p.process.Part] = map[uint32]*place{}
-		}
-		places[p.process.Part][p.process.Proc] = p
-	}
-	sites := map[*traces.Part]map[uint32][]timeline.Frame{}
-	for part, r := range traces.Rows[traces.CallSite](run) {
-		if sites[part] == nil {
-			sites[part] = map[uint32][]timeline.Frame{}
-		}
-		sites[part][r.Site] = timeline.Frames(r.Frames)
-	}
+func (b *builder) copies(run *traces.Run, all []*place, sites lines) {
+	places := byProcess(all)
 	sums := map[asked]copied{}
 	of := map[*timeline.Process]*place{}
 	for part, r := range traces.Rows[traces.Copy](run) {

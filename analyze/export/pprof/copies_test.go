@@ -69,3 +69,29 @@ func TestHostileCopies(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// Who writes to inherited memory: each look counts as 64 faults.
+func TestWritten(t *testing.T) {
+	run := NewRun(t)
+	p := run.Process(-1, 0)
+	run.Add(p.Proc, traces.CallSite{Site: 5, Frames: "/home/me/data.py:16 Photos.__getitem__\n/venv/lib/python3.11/site-packages/torch/fetch.py:58 fetch"})
+	run.Add(p.Proc, traces.Touch{Site: 5, Seen: 3})
+	run.Add(p.Proc, traces.Touch{Site: 5, Seen: 10})
+	run.Add(p.Proc, traces.Touch{Site: 6, Seen: 2})
+	run.Add(p.Proc, traces.Touch{Site: 7, Seen: math.MaxUint64})
+	run.Add(99, traces.Touch{Site: 5, Seen: 1})
+	run.Seal()
+	profile, err := profile.Parse(bytes.NewReader(write(t, run.Open(t))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]int64{}
+	for _, s := range profile.Sample {
+		if v := s.Value[6]; v != 0 && v < 1<<40 {
+			got[fmt.Sprintf("%s:%d", s.Location[0].Line[0].Function.Name, s.Location[0].Line[0].Line)] = v
+		}
+	}
+	if diff := cmp.Diff(map[string]int64{"Photos.__getitem__:16": 640, "not known:0": 128}, got); diff != "" {
+		t.Error(diff)
+	}
+}

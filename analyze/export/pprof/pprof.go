@@ -22,7 +22,7 @@ import (
 const Doc = "Memory copied and gained by each worker, and time by stage, as a profile for go tool pprof"
 
 // Long is what is in the file.
-const Long = `Writes a profile with six values:
+const Long = `Writes a profile with seven values:
 
   cow             bytes that a process has copied from its parent by writing to
                   them (copy-on-write)
@@ -39,8 +39,10 @@ const Long = `Writes a profile with six values:
   copied          bytes of CUDA copies of more than 64 KiB (kernel tier)
   copy_time       nanoseconds that a thread was in the calls that copy, and in the
                   wait that came right after them
+  written         faults of cow_faults by the line of Python that made them, as far
+                  as one in 64 was looked at: each counts as 64 (kernel tier)
 
-Stacks lead from the attribute of the dataset, or the kind of mapping, over the
+Stacks lead from the line of Python (of copied, copy_time and written), the attribute of the dataset, or the kind of mapping, over the
 worker and its loader to the command; those of times begin with the stage.
 Labels: rank, worker, pass, loader (of times), mapping, pid (of memory), and
 proof: who counted (kernel, hook, procfs). Without the kernel tier cow is what
@@ -58,6 +60,7 @@ const (
 	stageTime
 	copyBytes
 	copyTime
+	writtenFaults
 	values
 )
 
@@ -80,7 +83,9 @@ func Write(w io.Writer, r *analyze.Result) error {
 		}
 	}
 	p.times(r.Timeline, r.Loops)
-	p.copies(r.Run, all)
+	lines := linesOf(r.Run)
+	p.copies(r.Run, all, lines)
+	p.written(r.Run, all, lines)
 	if len(p.Sample) == 0 {
 		return fmt.Errorf("export pprof: %w", ErrNothing)
 	}
@@ -119,6 +124,7 @@ func newProfile(r *analyze.Result) *builder {
 				stageTime:     {Type: "time", Unit: "nanoseconds"},
 				copyBytes:     {Type: "copied", Unit: "bytes"},
 				copyTime:      {Type: "copy_time", Unit: "nanoseconds"},
+				writtenFaults: {Type: "written", Unit: "count"},
 			},
 			DefaultSampleType: "cow",
 			PeriodType:        &profile.ValueType{Type: "cow", Unit: "bytes"},
