@@ -14,10 +14,11 @@ import (
 // randomProgram is a training drawn at random, in which a container grows with
 // the samples, or only seems to.
 type randomProgram struct {
-	grows bool   // until there is no memory left
-	what  string // is kept, and in what
-	where string // it hangs, and who fills it
-	title string // that a finding must begin with
+	grows bool    // until there is no memory left
+	what  string  // is kept, and in what
+	where string  // it hangs, and who fills it
+	title string  // that a finding must begin with
+	pace  float64 // bytes kept for 1,000 samples, about, where it grows
 	text  string
 }
 
@@ -70,6 +71,9 @@ func drawProgram(seed uint64, number int) randomProgram {
 			s.width, s.outputs = s.outputs, s.width
 		}
 	}
+	if p.pace = float64(1000 * s.size); at.loop {
+		p.pace /= randomBatch
+	}
 	p.write(r, at, k, v, s)
 	return p
 }
@@ -96,7 +100,7 @@ func (p *randomProgram) write(r *rand.Rand, at spot, k keeper, v kept, s shape) 
 		"SAMPLES": strconv.Itoa(s.samples), "WORKERS": strconv.Itoa(s.workers), "SIZE": strconv.Itoa(s.size),
 		"WIDTH": strconv.Itoa(s.width), "OUTPUTS": strconv.Itoa(s.outputs), "DATASET": around.make, "COLLATE": "None",
 		"ORDER": one(r, []string{"shuffle=False", "shuffle=True"}), "CONTEXT": "None", "PERSISTENT": "False",
-		"GLOBAL": "", "CLASS": "", "INIT": "", "METHODS": "", "GET": "", "BEFORE": "", "LOOP": "",
+		"BALLAST": one(r, ballast), "GLOBAL": "", "CLASS": "", "INIT": "", "METHODS": "", "GET": "", "BEFORE": "", "LOOP": "",
 	}
 	if s.workers > 0 {
 		marks["CONTEXT"] = `"fork"`

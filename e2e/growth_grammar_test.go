@@ -17,7 +17,7 @@ var growingKeepers = []keeper{
 	{name: "dict", make: "{}", keep: "$C[$I, random.random()] = $V", loop: true},
 	{name: "dict by time", make: "{}", keep: `$C["%d-%r" % ($I, time.time())] = $V`},
 	{name: "list", make: "[]", keep: "$C.append($V)", loop: true},
-	{name: "list +=", make: "[]", keep: "more = $C\nmore += [$V]", loop: true},
+	{name: "list +=", make: "[]", keep: "more = $C\nmore += [$V]"},
 	{name: "set", make: "set()", keep: "$C.add($V)", value: "bytes"},
 	{name: "deque", make: "collections.deque()", keep: "$C.append($V)", loop: true},
 	{name: "OrderedDict", make: "collections.OrderedDict()", keep: "$C[$I, random.random()] = $V"},
@@ -28,6 +28,10 @@ var growingKeepers = []keeper{
 	{name: "list of tensors", make: "[]", keep: "$C.append($V)", value: "tensor"},
 	{name: "list of arrays", make: "[]", keep: "$C.append($V)", value: "array"},
 	{name: "dict of tensors", make: "{}", keep: "$C[$I, random.random()] = $V", value: "tensor"},
+	{name: "bytearray", make: "bytearray()", keep: "$C.extend($V)", value: "bytes"},
+	{name: "BytesIO", make: "io.BytesIO()", keep: "$C.write($V)", value: "bytes"},
+	{name: "dict of its own class", make: "Memo()", keep: "$C[$I, random.random()] = $V", loop: true},
+	{name: "list of its own class", make: "Rows()", keep: "$C.append($V)", loop: true},
 }
 
 // boundedKeepers are their twins.
@@ -69,6 +73,7 @@ var batchValues = []kept{
 	{"outputs with their graph", "out"},
 	{"detached outputs", "out.detach()"},
 	{"batches", "x.clone()"},
+	{"batches as they come", "raw"},
 	{"batches as arrays", "x.numpy().copy()"},
 }
 
@@ -168,9 +173,9 @@ var spots = []spot{
 		"LOOP":   "$KEEP",
 	}},
 	{name: "trainer", main: true, loop: true, expression: "self.$NAME", path: "trainer.$NAME", function: "main", marks: map[string]string{
-		"GLOBAL": keepingClass + "    def step(self, i, x, out):\n        $KEEP",
+		"GLOBAL": keepingClass + "    def step(self, i, raw, x, out):\n        $KEEP",
 		"BEFORE": "trainer = Keeping()",
-		"LOOP":   "trainer.step(i, x, out)",
+		"LOOP":   "trainer.step(i, raw, x, out)",
 	}},
 }
 
@@ -187,10 +192,23 @@ var wraps = []wrap{
 	{"Subset of ConcatDataset", "Subset(ConcatDataset([Data()]), range(SAMPLES))", ".dataset.datasets[0]"},
 }
 
+// ballast is what a dataset has besides.
+var ballast = []string{
+	"",
+	"self.means = [0.5] * 100",
+	`self.paths = ["/photos/%06d.jpg" % k for k in range(20000)]`,
+	`self.samples = [("/photos/%06d.jpg" % k, k % 10) for k in range(20000)]`,
+	"self.boxes = {k: [k, k + 1, k + 2.5] for k in range(5000)}",
+	`self.table = {"row%d" % k: {"sizes": [k, 2 * k], "meta": {"hash": hex(k)}} for k in range(60)}`,
+	"self.index = np.arange(100000)",
+	"self.model = torch.nn.Sequential(*[torch.nn.Linear(8, 8) for _ in range(20)])",
+}
+
 // skeleton is what all programs are made of. A line that is a mark alone may
 // become several, or none.
 const skeleton = `import collections
 import functools
+import io
 import random
 import time
 import types
@@ -208,6 +226,14 @@ LABELS = ["label%d" % (i % 12) for i in range(SAMPLES)]
 class Plain:
     def __init__(self, **names):
         self.__dict__.update(names)
+
+
+class Memo(dict):
+    pass
+
+
+class Rows(list):
+    name = "rows"
 
 
 class Slim:
@@ -244,7 +270,7 @@ $GLOBAL
 class Data(Dataset):
     $CLASS
     def __init__(self):
-        self.means = [0.5] * 100
+        $BALLAST
         $INIT
 
     def __len__(self):
@@ -265,8 +291,8 @@ def main():
     $BEFORE
     step = 0
     for epoch in range(PASSES):
-        for _, x in loader:
-            x = x + 0.5
+        for _, raw in loader:
+            x = raw + 0.5
             i, out = step % (SAMPLES // BATCH), model(x)
             step += 1
             $LOOP

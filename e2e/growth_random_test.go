@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -33,39 +34,60 @@ func TestRandomGrowth(t *testing.T) {
 	}
 	p := python(t)
 	t.Logf("seed %d, %d programs", seed, len(numbers))
-	var grow, named, sure, stop, accused, unjudged int
+	var all growthTally
 	for _, n := range numbers {
 		drawn := drawProgram(seed, n)
 		said := recordRandom(t, p, fmt.Sprintf("program%d.py", n), drawn)
-		verdict := "as it should be"
-		switch {
-		case !drawn.grows:
-			if stop++; said.rank > 1 {
-				accused++
-				verdict = "WRONG: it stops"
-			}
-		case said.named:
-			grow, named = grow+1, named+1
-			if said.rank > 1 {
-				sure++
-			}
-		default:
-			grow++
-			verdict = "MISSED: " + drawn.title
-		}
-		if said.status == "cannot-tell" {
-			unjudged++
-		}
-		t.Logf("%2d  %s\n        %s\n        %s: %s\n        %s", n, drawn.what, drawn.where, said.status, said.text, verdict)
+		t.Logf("%2d  %s\n        %s\n        %s: %s\n        %s", n, drawn.what, drawn.where, said.status, said.text, all.add(drawn, said))
 	}
-	t.Logf("seed %d: %d of %d that grow were named, %d of them likely or proven; %d of %d that stop were called leaks; cannot-tell %d times",
-		seed, named, grow, sure, accused, stop, unjudged)
-	if float64(named) < leastNamed*float64(grow) {
+	t.Logf("seed %d: %+v", seed, all)
+	if float64(all.Named) < leastNamed*float64(all.Grow) {
 		t.Errorf("fewer than %.0f %% were named", 100*leastNamed)
 	}
-	if accused > 0 {
-		t.Errorf("%d were called leaks, and stop", accused)
+	if all.Accused > 0 {
+		t.Errorf("%d were called leaks, and stop", all.Accused)
 	}
+}
+
+// growthTally is what came of all.
+type growthTally struct {
+	Grow, Named      int // the programs in which something grows, and those whose container was named
+	NamedAsLeak      int // likely or proven
+	Stop, Accused    int // those in which it stops, and those that were called leaks nevertheless
+	CannotTell       int
+	PaceFrom, PaceTo float64 // the least and the most of what was said to be kept for 1,000 samples, as a share of what is
+}
+
+// add counts one and says what is to be said of it.
+func (all *growthTally) add(drawn randomProgram, said saidOfGrowth) (verdict string) {
+	if said.status == "cannot-tell" {
+		all.CannotTell++
+	}
+	if !drawn.grows {
+		all.Stop++
+		if said.rank > 1 {
+			all.Accused++
+			return "WRONG: it stops"
+		}
+		return "right: it stops"
+	}
+	all.Grow++
+	if !said.named {
+		return "MISSED: " + drawn.title
+	}
+	all.Named++
+	if said.rank > 1 {
+		all.NamedAsLeak++
+	}
+	if said.pace == 0 {
+		return "right: it grows"
+	}
+	share := said.pace / drawn.pace
+	if all.PaceFrom == 0 || share < all.PaceFrom {
+		all.PaceFrom = share
+	}
+	all.PaceTo = max(all.PaceTo, share)
+	return fmt.Sprintf("right: it grows; by %.1f MB, and that is %.2f of what it does", drawn.pace/1e6, share)
 }
 
 // programNumbers reads "60", the first 60, or "3,17".
@@ -90,9 +112,12 @@ func programNumbers(text string) (numbers []int, err error) {
 // saidOfGrowth is what the report of one program comes to.
 type saidOfGrowth struct {
 	status, text string
-	rank         int  // of the surest finding: 3 proven, 2 likely, 1 note
-	named        bool // one of them names the container
+	rank         int     // of the surest finding: 3 proven, 2 likely, 1 note
+	named        bool    // one of them names the container
+	pace         float64 // bytes for 1,000 samples, as it says; 0: it does not
 }
+
+var paceOfTitle = regexp.MustCompile(`([0-9.]+) (KB|MB|GB) per 1,000 samples$`)
 
 // recordRandom runs one of them in a control group with a limit.
 func recordRandom(t *testing.T, p interpreter, name string, drawn randomProgram) (said saidOfGrowth) {
@@ -128,7 +153,13 @@ func recordRandom(t *testing.T, p interpreter, name string, drawn randomProgram)
 		if f.Rule != memorygrowthcache.Rule.ID {
 			continue
 		}
-		said.named = said.named || strings.HasPrefix(f.Title, drawn.title+" ")
+		if strings.HasPrefix(f.Title, drawn.title+" ") {
+			said.named = true
+			if found := paceOfTitle.FindStringSubmatch(f.Title); found != nil {
+				number, _ := strconv.ParseFloat(found[1], 64)
+				said.pace = number * map[string]float64{"KB": 1e3, "MB": 1e6, "GB": 1e9}[found[2]]
+			}
+		}
 		if rank[f.Certainty] >= said.rank {
 			said.rank, said.text = rank[f.Certainty], f.Certainty+": "+f.Title
 		}
