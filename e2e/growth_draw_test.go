@@ -23,11 +23,11 @@ type randomProgram struct {
 }
 
 const (
-	randomBatch, randomPasses = 8, 3
+	randomBatch, randomPasses = 4, 3
 	// randomServed is how many samples a process serves in all passes, and
 	// randomSleep what one takes it, in seconds: with that it is looked at often
 	// enough.
-	randomServed = 1000
+	randomServed = 1200
 	randomSleep  = 0.006
 )
 

@@ -194,7 +194,7 @@ var wraps = []wrap{
 
 // ballast is what a dataset has besides.
 var ballast = []string{
-	"",
+	"self.root = '/photos'",
 	"self.means = [0.5] * 100",
 	`self.paths = ["/photos/%06d.jpg" % k for k in range(20000)]`,
 	`self.samples = [("/photos/%06d.jpg" % k, k % 10) for k in range(20000)]`,
