@@ -91,6 +91,27 @@ class Growth(HookTest):
         self.assertEqual((last["dataset.recent"].cap, last["losses"].function.rpartition(".")[2]), (20, "run"))
         self.assertTrue(all(f.anon > 0 and not f.cut for f in ring.of("footprint")))
 
+    def test_a_large_container_of_a_class_of_the_programs_own(self):
+        self.looks("""
+class Memo(dict):
+    def __init__(self):
+        self.hits = []
+
+class Own(Grows):
+    def __init__(self):
+        Grows.__init__(self)
+        self.memo = Memo()
+    def keep(self, i, x):
+        for k in range(3):
+            self.memo[i, k, id(x)] = {"image": x.clone(), "sizes": [1.0] * 30}
+        self.memo.hits.append(x)
+run(Own())
+""")
+        last = {c.path: c for c in self.main_ring().of("container")}
+        self.assertEqual({"dataset.memo", "dataset.memo.hits"} - set(last), set(), sorted(last))
+        self.assertEqual((last["dataset.memo"].items, getattr(last["dataset.memo"], "class")), (384, "__main__.Memo"))
+        self.assertEqual([path for path in last if path.startswith("dataset.memo[") and path != "dataset.memo[*]"], [], "its items one by one")
+
     def test_in_a_worker(self):
         self.looks("run(Grows(), workers=1, passes=1)")
         workers = [r for r in self.rings() if any(c.worker == 0 for c in r.of("container"))]

@@ -83,6 +83,14 @@ class Walk(discover.Walk):
         else:
             discover.Walk.visit(self, obj, path, role)
 
+    def items(self, obj, cls, path, role):
+        """Of a container of a class of the program's own."""
+        n = sizes.length(obj, cls)
+        if n <= discover.MAX_ITEMS:
+            discover.Walk.items(self, obj, cls, path, role)
+        elif issubclass(cls, (list, tuple, dict)):
+            self.members_of(obj, cls, n, path)
+
     def members_of(self, obj, cls, n, path):
         """Of a large container, how long what it holds is, by some items that are spread evenly over it."""
         if n > MAX_THROUGH and not issubclass(cls, (list, tuple)):
@@ -192,11 +200,15 @@ class Growth:
         found, cut = self.grown(walks, total, deadline)
         codes = [code for walk in walks for code in walk.codes]
         where = {"loader": at[0], "pass": at[1], "worker": self.number, "served": total}
+        named = {}  # what bounds what a name is of: many paths end in the same one
         for c, (first, since) in found:
             key = c.path, c.function
             if key not in self.bounds and len(self.bounds) < MAX_KNOWN:
                 name = _NAME.search(re.sub(r"\[[^\]]*\]", "", c.path))
-                self.bounds[key] = bounds.of(name.group(1), codes) if name else "unknown"
+                name = name.group(1) if name else ""
+                if name not in named:
+                    named[name] = bounds.of(name, codes) if name else "unknown"
+                self.bounds[key] = named[name]
             ring.put_json(ring.CONTAINER, dict(where, path=c.path, function=c.function, **{
                 "class": objects.qualname(c.cls) if objects.module(c.cls) == "builtins" else objects.name(c.cls), "items": c.items,
                 "first_items": first, "first_served": since, "added_bytes": int(c.added), "shared_bytes": int(c.shared), "graph": c.graph,
