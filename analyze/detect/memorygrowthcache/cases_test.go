@@ -281,7 +281,7 @@ var cases = []struct {
 	{"the same in workers", keeps(losses.with(func(k *kept) { k.main, k.path, k.function = false, "dataset.losses", "" })), "proven", nil},
 	{"batches that the loop keeps, which are in shared memory", keeps(losses.with(func(k *kept) { k.shared = true })), "likely",
 		[]string{"losses in main()", "by 760 MB so far", "what the program wants to have"}},
-	{"the same in workers", keeps(list.with(func(k *kept) { k.shared = true })), "proven", []string{"dataset.log keeps growing"}},
+	{"the same of workers, in shared memory", keeps(list.with(func(k *kept) { k.shared = true })), "proven", []string{"dataset.log keeps growing"}},
 	// Fourth: the allocator.
 	{"memory without a name", ordinary.with(func(s *scene) { s.anon = func(served int) int64 { return int64(served) * 4 * mb } }), "likely",
 		[]string{"no container dptrace can reach", "the memory allocator keeps"}},

@@ -103,7 +103,7 @@ class Own(Grows):
         self.memo = Memo()
     def keep(self, i, x):
         for k in range(3):
-            self.memo[i, k, id(x)] = {"image": x.clone(), "sizes": [1.0] * 30}
+            self.memo[i, k, id(x)] = {"image": torch.ones(20000), "sizes": [1.0] * 30}
         self.memo.hits.append(x)
 run(Own())
 """)
