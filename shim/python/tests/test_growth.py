@@ -112,6 +112,25 @@ run(Own())
         self.assertEqual((last["dataset.memo"].items, getattr(last["dataset.memo"], "class")), (384, "__main__.Memo"))
         self.assertEqual([path for path in last if path.startswith("dataset.memo[") and path != "dataset.memo[*]"], [], "its items one by one")
 
+    def test_the_collector_is_no_look(self):
+        self.change("growth", """
+            _write = Growth.write
+            def write(self, *args):
+                collect and gc.collect()
+                _write(self, *args)
+            Growth.write, collect = write, True
+            """)
+        out = self.looks("""
+from dptrace_hook.read import growth
+from dptrace_hook.watch.iterators import _around
+run(Grows())
+print(_around["growth"].spent, growth.SHARE)
+growth.collect = False
+run(Grows())
+print(_around["growth"].spent > 0)
+""")
+        self.assertEqual(out.split(), ["0", "0", "True"])
+
     def test_in_a_worker(self):
         self.looks("run(Grows(), workers=1, passes=1)")
         workers = [r for r in self.rings() if any(c.worker == 0 for c in r.of("container"))]
