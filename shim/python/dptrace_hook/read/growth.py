@@ -35,6 +35,7 @@ _OPTIMIZED = 1  # inspect.CO_OPTIMIZED: the frame of a function
 # With these a function may keep the dictionary that f_locals is up to 3.12.
 _SNAPSHOTS = {"locals", "vars", "dir", "eval", "exec", "f_locals"}
 _PLACE = re.compile(r"\[(?:\d+|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\([^\]]*\))\]$")
+_OPENS = re.compile(r"\[")
 _NAME = re.compile(r"([A-Za-z_]\w*)[^A-Za-z_]*$")
 
 
@@ -47,11 +48,12 @@ class Container:
 
 
 class Walk(discover.Walk):
-    """Notes containers and does not go into large ones. function: whose variables the roots are."""
+    """Notes containers and does not go into large ones. first: (path, function) -> (items and served at the first look), of the looks
+    before. function: whose variables the roots are."""
 
-    def __init__(self, seen=(), function=""):
+    def __init__(self, first, seen=(), function=""):
         discover.Walk.__init__(self)
-        self.left, self.within = MAX_NODES, function
+        self.left, self.first, self.within = MAX_NODES, first, function
         self.seen.update(seen)
         self.all, self.codes = [], []
 
@@ -77,7 +79,7 @@ class Walk(discover.Walk):
                 self.function(wrapped, path, role)
         if n >= 0:
             self.note(path, cls, n, obj)
-            if n > discover.MAX_ITEMS and id(cls) in addresses.EXACT:
+            if id(cls) in addresses.EXACT and self.large(path, n):
                 self.members_of(obj, cls, n, path)
                 return
         if objects.derives(cls, sys.modules["torch"].nn.Module):
@@ -88,10 +90,15 @@ class Walk(discover.Walk):
     def items(self, obj, cls, path, role):
         """Of a container of a class of the program's own."""
         n = sizes.length(obj, cls)
-        if n <= discover.MAX_ITEMS:
+        if not self.large(path, n):
             discover.Walk.items(self, obj, cls, path, role)
         elif issubclass(cls, (list, tuple, dict)):
             self.members_of(obj, cls, n, path)
+
+    def large(self, path, n):
+        """Whether it has many items, or has grown since it was first looked at: what was added is what it grew by."""
+        items, served = self.first.get((path, self.within), (n, 0))
+        return n > discover.MAX_ITEMS or served > 0 and n - items >= MIN_ITEMS
 
     def members_of(self, obj, cls, n, path):
         """Of a large container, how long what it holds is, by some items that are spread evenly over it."""
@@ -99,7 +106,7 @@ class Walk(discover.Walk):
             return
         found = [sizes.length(m, type(m)) for m in addresses.members(obj, cls, n, discover.MAX_ITEMS)
                  if id(type(m)) in addresses.EXACT and type(m) is not tuple]
-        if len(found) >= discover.MAX_ITEMS // 2:
+        if 2 * len(found) >= min(n, discover.MAX_ITEMS):
             self.note(path + "[*]", list, n * sum(found) // len(found), None)
 
     def module(self, obj, cls, path, role):
@@ -194,12 +201,12 @@ class Growth:
             ring.ring.hook_ns += cost
 
     def write(self, at, when, roots, frame, t0):
-        walks = [Walk()]
+        walks = [Walk(self.first)]
         for obj, path, role in roots:
             walks[0].add(obj, path, role, None)
         walks[0].run()
         deadline = addresses.now() + MAX_NS
-        walks += variables(frame, walks[0].seen, deadline)
+        walks += variables(frame, self.first, walks[0].seen, deadline)
         total = self.before + self.served
         found, cut = self.grown(walks, total, deadline)
         codes = [code for walk in walks for code in walk.codes]
@@ -219,6 +226,11 @@ class Growth:
                 "cap": c.cap, "bound": self.bounds.get(key, "unknown")}), t0)
         ring.put_json(ring.FOOTPRINT, dict(where, when=when, containers=sum(len(w.all) for w in walks), cut=cut, **memory()), t0)
 
+    def within(self, key):
+        """Whether a container lies in one that is known."""
+        path, function = key
+        return any((path[:at.start()], function) in self.first for at in _OPENS.finditer(path))
+
     def grown(self, walks, total, deadline):
         """([(Container, (items and served at the first look))] of those that have grown most, why some were not looked at)"""
         cut, grown = "", []
@@ -232,8 +244,10 @@ class Growth:
                     if len(self.first) >= MAX_KNOWN:
                         cut = "containers"
                         continue
-                    # Of one that was not there at the first look, all that it holds is new; the others began with what they had.
-                    first = self.first[key] = (0, 0) if self.looked and c.obj is not None else (c.items, total)
+                    # Of one that was not there at the first look, all that it holds is new; the others began with what they had. Of what
+                    # was put into another container, that one grew.
+                    new = self.looked and c.obj is not None and not self.within(key)
+                    first = self.first[key] = (0, 0) if new else (c.items, total)
                 if c.items > first[0] or key in self.told:
                     grown.append((c, first))
         for c, first in grown:
@@ -261,7 +275,7 @@ def roots(dataset, collate, iterator=None):
     return (dataset, "dataset", "dataset"), (collate, "collate_fn", "collate"), (iterator, "iterator", "iterator")
 
 
-def variables(frame, seen, deadline):
+def variables(frame, first, seen, deadline):
     """A Walk for each function of the program's that the training loop runs in, from the innermost on, and for their modules."""
     walks, modules = [], set()
     for _ in range(MAX_FRAMES):
@@ -272,18 +286,18 @@ def variables(frame, seen, deadline):
         if type(module) is str and not objects.library(module) and not module.startswith("dptrace_hook"):
             name = objects.main(module)
             if code.co_flags & _OPTIMIZED and (sys.version_info >= (3, 13) or _SNAPSHOTS.isdisjoint(code.co_names)):
-                walks.append(_of(objects.locals_of(frame), "", "%s.%s" % (name, code.co_name), seen, [code]))
+                walks.append(_of(objects.locals_of(frame), "", "%s.%s" % (name, code.co_name), first, seen, [code]))
                 seen = walks[-1].seen
             if module not in modules:
                 modules.add(module)
-                walks.append(_of(dict(namespace), name + ".", "", seen, [] if code.co_flags & _OPTIMIZED else [code]))
+                walks.append(_of(dict(namespace), name + ".", "", first, seen, [] if code.co_flags & _OPTIMIZED else [code]))
                 seen = walks[-1].seen
         frame = frame.f_back
     return walks
 
 
-def _of(names, prefix, function, seen, codes):
-    walk = Walk(seen, function)
+def _of(names, prefix, function, first, seen, codes):
+    walk = Walk(first, seen, function)
     walk.codes += codes
     for name, value in list(names.items())[:4 * discover.MAX_ITEMS]:
         if type(name) is str and not name.startswith("__") and type(value) is not types.ModuleType and not issubclass(type(value), type) \
