@@ -29,13 +29,11 @@ MIN_BYTES = 64 << 10  # and so many bytes
 MIN_TEXT = 16 << 10  # of a str or bytes that is looked at
 MANY = 4  # containers side by side that grow become one
 MAX_THROUGH = 20000  # items of a table that is gone through for the lengths of what it holds
-_stats = gc.get_stats
-_open, _read, _close = os.open, os.read, os.close  # the program may put others in their places
+_open, _read, _close, _stats = os.open, os.read, os.close, gc.get_stats  # the program may put others in their places
 _OPTIMIZED = 1  # inspect.CO_OPTIMIZED: the frame of a function
 # With these a function may keep the dictionary that f_locals is up to 3.12.
 _SNAPSHOTS = {"locals", "vars", "dir", "eval", "exec", "f_locals"}
 _PLACE = re.compile(r"\[(?:\d+|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|\([^\]]*\))\]$")
-_OPENS = re.compile(r"\[")
 _NAME = re.compile(r"([A-Za-z_]\w*)[^A-Za-z_]*$")
 
 
@@ -96,9 +94,10 @@ class Walk(discover.Walk):
             self.members_of(obj, cls, n, path)
 
     def large(self, path, n):
-        """Whether it has many items, or has grown since it was first looked at: what was added is what it grew by."""
-        items, served = self.first.get((path, self.within), (n, 0))
-        return n > discover.MAX_ITEMS or served > 0 and n - items >= MIN_ITEMS
+        """Whether it has many items, or has grown since it was first looked at: what was added is what it grew by. Of one that was not
+        there then (see grown), nobody knows what was added."""
+        first = self.first.get((path, self.within))
+        return n > discover.MAX_ITEMS or first is not None and first != (0, 0) and n - first[0] >= MIN_ITEMS
 
     def members_of(self, obj, cls, n, path):
         """Of a large container, how long what it holds is, by some items that are spread evenly over it."""
@@ -226,11 +225,6 @@ class Growth:
                 "cap": c.cap, "bound": self.bounds.get(key, "unknown")}), t0)
         ring.put_json(ring.FOOTPRINT, dict(where, when=when, containers=sum(len(w.all) for w in walks), cut=cut, **memory()), t0)
 
-    def within(self, key):
-        """Whether a container lies in one that is known."""
-        path, function = key
-        return any((path[:at.start()], function) in self.first for at in _OPENS.finditer(path))
-
     def grown(self, walks, total, deadline):
         """([(Container, (items and served at the first look))] of those that have grown most, why some were not looked at)"""
         cut, grown = "", []
@@ -244,10 +238,8 @@ class Growth:
                     if len(self.first) >= MAX_KNOWN:
                         cut = "containers"
                         continue
-                    # Of one that was not there at the first look, all that it holds is new; the others began with what they had. Of what
-                    # was put into another container, that one grew.
-                    new = self.looked and c.obj is not None and not self.within(key)
-                    first = self.first[key] = (0, 0) if new else (c.items, total)
+                    # Of one that was not there at the first look, all that it holds is new; the others began with what they had.
+                    first = self.first[key] = (0, 0) if self.looked and c.obj is not None else (c.items, total)
                 if c.items > first[0] or key in self.told:
                     grown.append((c, first))
         for c, first in grown:
