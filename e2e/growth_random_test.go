@@ -18,7 +18,8 @@ const leastNamed = 0.95
 
 // TestRandomGrowth is `make growth-check`: it runs only where DPTRACE_GROWTH_PROGRAMS
 // says which programs of the seed DPTRACE_GROWTH_SEED: 60, or those of some numbers: 3,17.
-// What grows must be named, and what stops must not be called a leak.
+// What grows must be named, and what stops must not be called a leak. The programs
+// and their traces are copied to the empty folder DPTRACE_GROWTH_KEEP, if it is set.
 func TestRandomGrowth(t *testing.T) {
 	which := os.Getenv("DPTRACE_GROWTH_PROGRAMS")
 	if which == "" {
@@ -26,7 +27,7 @@ func TestRandomGrowth(t *testing.T) {
 	}
 	seed, err := strconv.ParseUint(os.Getenv("DPTRACE_GROWTH_SEED"), 10, 64)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("DPTRACE_GROWTH_SEED: %v", err)
 	}
 	numbers, err := programNumbers(which)
 	if err != nil {
