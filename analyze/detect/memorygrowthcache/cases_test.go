@@ -29,6 +29,7 @@ type kept struct {
 	only                  int  // number of the worker that has it, plus one; 0: all
 	main                  bool // the main process has it
 	held                  bool // its items were there before
+	shared                bool // its items are in shared memory
 }
 
 // scene is a played DataLoader whose processes were looked at. Batches are of 8
@@ -203,13 +204,20 @@ func (s scene) one(run *Run, p *Process, worker int, at traces.Footprint, served
 		}
 		items := int64(k.items(served, inPass))
 		first := int64(k.items(1, 1))
-		if !k.held {
+		switch {
+		case k.held:
+		case k.shared:
+			at.Shm += items * k.each
+		default:
 			at.Anon += items * k.each
 		}
 		row := traces.Container{Loader: at.Loader, Pass: at.Pass, Worker: at.Worker, Served: at.Served, Path: k.path, Function: k.function, Class: k.class,
 			Items: items, FirstItems: first, FirstServed: 1, AddedBytes: max(items-first, 0) * k.each, Graph: k.graph, Cap: -1, Bound: k.bound}
 		if k.cap > 0 {
 			row.Cap = k.cap
+		}
+		if k.shared {
+			row.AddedBytes, row.SharedBytes = 0, row.AddedBytes
 		}
 		if items > first || served > 1 {
 			run.Add(p.Proc, row)
@@ -271,6 +279,9 @@ var cases = []struct {
 	// Third: the program wants it.
 	{"outputs that the loop keeps", keeps(losses), "likely", []string{"losses in main()", "what the program wants to have", "the main process"}},
 	{"the same in workers", keeps(losses.with(func(k *kept) { k.main, k.path, k.function = false, "dataset.losses", "" })), "proven", nil},
+	{"batches that the loop keeps, which are in shared memory", keeps(losses.with(func(k *kept) { k.shared = true })), "likely",
+		[]string{"losses in main()", "by 760 MB so far", "what the program wants to have"}},
+	{"the same of workers, in shared memory", keeps(list.with(func(k *kept) { k.shared = true })), "proven", []string{"dataset.log keeps growing"}},
 	// Fourth: the allocator.
 	{"memory without a name", ordinary.with(func(s *scene) { s.anon = func(served int) int64 { return int64(served) * 4 * mb } }), "likely",
 		[]string{"no container dptrace can reach", "the memory allocator keeps"}},
@@ -301,6 +312,7 @@ var cases = []struct {
 	{"a function's cache that is full", keeps(memo.with(func(k *kept) { k.cap, k.items = 400, upTo(400) })), "clean", nil},
 	{"full after one pass", keeps(cache.with(func(k *kept) { k.items = upTo(480) })).with(func(s *scene) { s.passes = 4 }), "clean", nil},
 	{"what is loaded first", keeps().with(func(s *scene) { s.anon = func(served int) int64 { return int64(min(served, 20)) * 30 * mb } }), "clean", nil},
+	{"references to shared memory that was there", keeps(list.with(func(k *kept) { k.held, k.shared = true, true })), "clean", nil},
 	{"small growth", keeps(cache.with(func(k *kept) { k.each = 4 * kb })), "clean", []string{"took little"}},
 	{"references to what was there", keeps(list.with(func(k *kept) { k.each = 0 })), "clean", nil},
 

@@ -57,7 +57,7 @@ func (j *judgement) weigh(crew *growth.Crew, line *growth.Line) leak {
 	var until int64
 	for i := range line.Series {
 		s := &line.Series[i]
-		bytes := j.grew(crew, line, s)
+		bytes, _ := j.grew(crew, line, s)
 		l.bytes += bytes
 		from, to := s.Points[0].TS, s.Points[len(s.Points)-1].TS
 		if f := j.growth.Footprint(s.Process).Series.Points; len(f) > 0 {
@@ -75,18 +75,28 @@ func (j *judgement) weigh(crew *growth.Crew, line *growth.Line) leak {
 	return l
 }
 
-// grew is by how much a container of one process grew, in bytes: no more than the
-// process did, nor in its later half: it may hold what was there before. A graph that tensors hold cannot be measured, so that there it is
-// what the process grew by and no other container accounts for.
-func (j *judgement) grew(crew *growth.Crew, line *growth.Line, s *growth.Series) int64 {
-	_, bytes, _ := s.Growth()
-	f := j.growth.Footprint(s.Process)
+// grew is by how much a container of one process grew, in bytes, and how much of
+// that is in shared memory: no more than the process did. A graph that tensors
+// hold cannot be measured, so that there it is what the process grew by and no
+// other container accounts for.
+func (j *judgement) grew(crew *growth.Crew, line *growth.Line, s *growth.Series) (bytes, shared int64) {
+	_, bytes, _ = s.Growth()
+	shared = max(s.Shared(), 0)
+	own, f := max(bytes-shared, 0), j.growth.Footprint(s.Process)
 	switch {
 	case !f.Known || f.Looks < leastLooks:
-		return max(bytes, 0)
+		return own + shared, shared
 	case line.Graph:
-		return max(f.Anon-others(crew, line, s), 0)
+		bytes = max(f.Anon+max(f.Shm, 0)-others(crew, line, s), 0)
+		return bytes, min(max(f.Shm, 0), bytes)
 	}
+	shared = max(min(shared, f.Shm), 0)
+	return ownBytes(s, &f, own) + shared, shared
+}
+
+// ownBytes is at most so much of a container's growth in memory that is not shared
+// as the process grew by, nor in its later half: it may hold what was there before.
+func ownBytes(s *growth.Series, f *growth.Footprint, bytes int64) int64 {
 	items, _, served := s.Growth()
 	half := s.Points[0].Served + served/2
 	if late := s.After(half) / float64(max(items, 1)); late > lately {
@@ -296,7 +306,8 @@ func (j *judgement) unnamed(crew *growth.Crew, course func(*growth.Series) bool)
 		for i := range crew.Lines {
 			for k := range crew.Lines[i].Series {
 				if s := &crew.Lines[i].Series[k]; s.Process == m.Process {
-					named += j.grew(crew, &crew.Lines[i], s)
+					bytes, shared := j.grew(crew, &crew.Lines[i], s)
+					named += bytes - shared
 				}
 			}
 		}

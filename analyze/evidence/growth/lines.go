@@ -142,7 +142,7 @@ func (g *Growth) series(m Member) map[place]Series {
 			s.Points = append(s.Points, Point{TS: r.TsNS, Loader: r.Loader, Pass: r.Pass, Served: r.FirstServed, Items: r.FirstItems, Seq: r.Seq})
 		}
 		s.Points = append(s.Points, Point{TS: r.TsNS, Loader: r.Loader, Pass: r.Pass, Served: r.Served, Items: r.Items,
-			Bytes: r.AddedBytes, Seq: r.Seq})
+			Bytes: r.AddedBytes + r.SharedBytes, Shared: r.SharedBytes, Seq: r.Seq})
 		found[k] = s
 	}
 	return found

@@ -11,6 +11,7 @@ type Point struct {
 	Served int64
 	Items  int64
 	Bytes  int64 // added since the first look, by estimate
+	Shared int64 // of Bytes, in shared memory
 	Seq    uint64
 }
 
@@ -111,6 +112,14 @@ func (s *Series) Growth() (items, bytes, served int64) {
 	}
 	first, last := s.Points[0], s.Points[len(s.Points)-1]
 	return last.Items - first.Items, last.Bytes - first.Bytes, last.Served - first.Served
+}
+
+// Shared is how much of the growth in bytes is in shared memory.
+func (s *Series) Shared() int64 {
+	if len(s.Points) == 0 {
+		return 0
+	}
+	return s.Points[len(s.Points)-1].Shared - s.Points[0].Shared
 }
 
 // Rate is items for each batch in one pass.

@@ -91,6 +91,63 @@ class Growth(HookTest):
         self.assertEqual((last["dataset.recent"].cap, last["losses"].function.rpartition(".")[2]), (20, "run"))
         self.assertTrue(all(f.anon > 0 and not f.cut for f in ring.of("footprint")))
 
+    def test_a_large_container_of_a_class_of_the_programs_own(self):
+        self.looks("""
+class Memo(dict):
+    def __init__(self):
+        self.hits = []
+
+class Own(Grows):
+    def __init__(self):
+        Grows.__init__(self)
+        self.memo = Memo()
+    def keep(self, i, x):
+        for k in range(3):
+            self.memo[i, k, id(x)] = {"image": torch.ones(20000), "sizes": [1.0] * 30}
+        self.memo.hits.append(x)
+run(Own())
+""")
+        last = {c.path: c for c in self.main_ring().of("container")}
+        self.assertEqual({"dataset.memo", "dataset.memo.hits"} - set(last), set(), sorted(last))
+        self.assertEqual((last["dataset.memo"].items, getattr(last["dataset.memo"], "class")), (384, "__main__.Memo"))
+        self.assertEqual([path for path in last if path.startswith("dataset.memo[") and path != "dataset.memo[*]"], [], "its items one by one")
+
+    def test_what_is_put_into_a_container_that_grows(self):
+        self.looks("""
+class Labelled(Grows):
+    def __init__(self):
+        Grows.__init__(self)
+        self.by_label = {k: [torch.ones(20000)] for k in range(6)}
+    def keep(self, i, x):
+        self.by_label[i % 6] += [torch.ones(20000), torch.ones(20000)]
+        self.late = getattr(self, "late", {})
+        self.late.setdefault("images", []).append(x.clone())
+run(Labelled(), passes=6)
+""")
+        last = {c.path: c for c in self.main_ring().of("container")}
+        self.assertEqual({"dataset.by_label[*]", "dataset.late['images']"} - set(last), set(), sorted(last))
+        self.assertEqual(last["dataset.by_label[*]"].items, 6 + 12 * 64)
+        self.assertEqual([path for path in last if path.startswith("dataset.by_label[") and "][" in path], [], "the tensors one by one")
+
+    def test_the_collector_is_no_look(self):
+        self.change("growth", """
+            _write = Growth.write
+            def write(self, *args):
+                collect and gc.collect()
+                _write(self, *args)
+            Growth.write, collect = write, True
+            """)
+        out = self.looks("""
+from dptrace_hook.read import growth
+from dptrace_hook.watch.iterators import _around
+run(Grows())
+print(_around["growth"].spent, growth.SHARE)
+growth.collect = False
+run(Grows())
+print(_around["growth"].spent > 0)
+""")
+        self.assertEqual(out.split(), ["0", "0", "True"])
+
     def test_in_a_worker(self):
         self.looks("run(Grows(), workers=1, passes=1)")
         workers = [r for r in self.rings() if any(c.worker == 0 for c in r.of("container"))]

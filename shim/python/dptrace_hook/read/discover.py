@@ -187,12 +187,7 @@ class Walk:
 
     def instance(self, obj, cls, path, role):
         inner = role_of(obj, role)
-        if issubclass(cls, dict):  # subclasses of containers, through the builtin's own methods
-            self.dictionary(obj, list(islice(dict.items(obj), MAX_ITEMS)), path, inner)
-        for base in (list, tuple, set, frozenset, deque):
-            if issubclass(cls, base):
-                self.members(list(islice(base.__iter__(obj), MAX_ITEMS)), path, inner, obj)
-                self.leave("items", path, base.__len__(obj) - MAX_ITEMS)
+        self.items(obj, cls, path, inner)
         self.leave("barred", "%s (%s)" % (path, objects.name(cls)), int(objects.barred(cls)))
         attributes = objects.attributes_of(obj, cls)
         member = issubclass(cls, enum.Enum)
@@ -205,6 +200,15 @@ class Walk:
         for k in objects.mro(cls):
             if objects.flags(k) & objects.HEAP_TYPE and not objects.library(objects.module(k)):
                 self.class_(k, path, inner)
+
+    def items(self, obj, cls, path, role):
+        """Of subclasses of containers, through the builtin's own methods."""
+        if issubclass(cls, dict):
+            self.dictionary(obj, list(islice(dict.items(obj), MAX_ITEMS)), path, role)
+        for base in (list, tuple, set, frozenset, deque):
+            if issubclass(cls, base):
+                self.members(list(islice(base.__iter__(obj), MAX_ITEMS)), path, role, obj)
+                self.leave("items", path, base.__len__(obj) - MAX_ITEMS)
 
     def class_(self, cls, path, role):
         """Class attributes, and what the methods can reach. `path` is an instance's: that is how code spells them."""

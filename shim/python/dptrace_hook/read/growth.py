@@ -4,6 +4,7 @@ A look walks as discover.Walk does and notes how long each container is; of thos
 estimates what was added. Looks take so small a share of the time as SHARE says, the first comes late: a short pass has none.
 What a look has not reached, it says.
 """
+import gc
 import os
 import re
 import sys
@@ -28,7 +29,7 @@ MIN_BYTES = 64 << 10  # and so many bytes
 MIN_TEXT = 16 << 10  # of a str or bytes that is looked at
 MANY = 4  # containers side by side that grow become one
 MAX_THROUGH = 20000  # items of a table that is gone through for the lengths of what it holds
-_open, _read, _close = os.open, os.read, os.close  # the program may put others in their places
+_open, _read, _close, _stats = os.open, os.read, os.close, gc.get_stats  # the program may put others in their places
 _OPTIMIZED = 1  # inspect.CO_OPTIMIZED: the frame of a function
 # With these a function may keep the dictionary that f_locals is up to 3.12.
 _SNAPSHOTS = {"locals", "vars", "dir", "eval", "exec", "f_locals"}
@@ -45,11 +46,12 @@ class Container:
 
 
 class Walk(discover.Walk):
-    """Notes containers and does not go into large ones. function: whose variables the roots are."""
+    """Notes containers and does not go into large ones. first: (path, function) -> (items and served at the first look), of the looks
+    before. function: whose variables the roots are."""
 
-    def __init__(self, seen=(), function=""):
+    def __init__(self, first, seen=(), function=""):
         discover.Walk.__init__(self)
-        self.left, self.within = MAX_NODES, function
+        self.left, self.first, self.within = MAX_NODES, first, function
         self.seen.update(seen)
         self.all, self.codes = [], []
 
@@ -75,7 +77,7 @@ class Walk(discover.Walk):
                 self.function(wrapped, path, role)
         if n >= 0:
             self.note(path, cls, n, obj)
-            if n > discover.MAX_ITEMS and id(cls) in addresses.EXACT:
+            if id(cls) in addresses.EXACT and self.large(path, n):
                 self.members_of(obj, cls, n, path)
                 return
         if objects.derives(cls, sys.modules["torch"].nn.Module):
@@ -83,13 +85,27 @@ class Walk(discover.Walk):
         else:
             discover.Walk.visit(self, obj, path, role)
 
+    def items(self, obj, cls, path, role):
+        """Of a container of a class of the program's own."""
+        n = sizes.length(obj, cls)
+        if not self.large(path, n):
+            discover.Walk.items(self, obj, cls, path, role)
+        elif issubclass(cls, (list, tuple, dict)):
+            self.members_of(obj, cls, n, path)
+
+    def large(self, path, n):
+        """Whether it has many items, or has grown since it was first looked at: what was added is what it grew by. Of one that was not
+        there then (see grown), nobody knows what was added."""
+        first = self.first.get((path, self.within))
+        return n > discover.MAX_ITEMS or first is not None and first != (0, 0) and n - first[0] >= MIN_ITEMS
+
     def members_of(self, obj, cls, n, path):
         """Of a large container, how long what it holds is, by some items that are spread evenly over it."""
         if n > MAX_THROUGH and not issubclass(cls, (list, tuple)):
             return
         found = [sizes.length(m, type(m)) for m in addresses.members(obj, cls, n, discover.MAX_ITEMS)
                  if id(type(m)) in addresses.EXACT and type(m) is not tuple]
-        if len(found) >= discover.MAX_ITEMS // 2:
+        if 2 * len(found) >= min(n, discover.MAX_ITEMS):
             self.note(path + "[*]", list, n * sum(found) // len(found), None)
 
     def module(self, obj, cls, path, role):
@@ -168,7 +184,7 @@ class Growth:
 
     def look(self, at, when, roots, frame=None):
         """at: (loader, pass). roots: [(object, path, role)]. frame: the training loop's, from which on variables are looked at."""
-        t0, c0 = mono(), cpu()
+        t0, c0, full = mono(), cpu(), collections()
         try:
             with Quiet():
                 self.write(at, when, roots, frame, t0)
@@ -177,26 +193,32 @@ class Growth:
             if guard.theirs(e):
                 raise
         finally:
-            self.last, self.looked = cpu() - c0, mono()
+            cost, self.looked = cpu() - c0, mono()
+            if collections() == full:
+                self.last = cost
             self.spent += self.last
-            ring.ring.hook_ns += self.last
+            ring.ring.hook_ns += cost
 
     def write(self, at, when, roots, frame, t0):
-        walks = [Walk()]
+        walks = [Walk(self.first)]
         for obj, path, role in roots:
             walks[0].add(obj, path, role, None)
         walks[0].run()
         deadline = addresses.now() + MAX_NS
-        walks += variables(frame, walks[0].seen, deadline)
+        walks += variables(frame, self.first, walks[0].seen, deadline)
         total = self.before + self.served
         found, cut = self.grown(walks, total, deadline)
         codes = [code for walk in walks for code in walk.codes]
         where = {"loader": at[0], "pass": at[1], "worker": self.number, "served": total}
+        named = {}  # what bounds what a name is of: many paths end in the same one
         for c, (first, since) in found:
             key = c.path, c.function
             if key not in self.bounds and len(self.bounds) < MAX_KNOWN:
                 name = _NAME.search(re.sub(r"\[[^\]]*\]", "", c.path))
-                self.bounds[key] = bounds.of(name.group(1), codes) if name else "unknown"
+                name = name.group(1) if name else ""
+                if name not in named:
+                    named[name] = bounds.of(name, codes) if name else "unknown"
+                self.bounds[key] = named[name]
             ring.put_json(ring.CONTAINER, dict(where, path=c.path, function=c.function, **{
                 "class": objects.qualname(c.cls) if objects.module(c.cls) == "builtins" else objects.name(c.cls), "items": c.items,
                 "first_items": first, "first_served": since, "added_bytes": int(c.added), "shared_bytes": int(c.shared), "graph": c.graph,
@@ -235,11 +257,17 @@ class Growth:
         return found[:MAX_TOLD], cut
 
 
+def collections():
+    """How often the garbage collector has gone through all objects. When it is due is the program's doing, also where it comes in a
+    look: its 50 ms would be those of as many looks."""
+    return _stats()[-1]["collections"]
+
+
 def roots(dataset, collate, iterator=None):
     return (dataset, "dataset", "dataset"), (collate, "collate_fn", "collate"), (iterator, "iterator", "iterator")
 
 
-def variables(frame, seen, deadline):
+def variables(frame, first, seen, deadline):
     """A Walk for each function of the program's that the training loop runs in, from the innermost on, and for their modules."""
     walks, modules = [], set()
     for _ in range(MAX_FRAMES):
@@ -250,18 +278,18 @@ def variables(frame, seen, deadline):
         if type(module) is str and not objects.library(module) and not module.startswith("dptrace_hook"):
             name = objects.main(module)
             if code.co_flags & _OPTIMIZED and (sys.version_info >= (3, 13) or _SNAPSHOTS.isdisjoint(code.co_names)):
-                walks.append(_of(objects.locals_of(frame), "", "%s.%s" % (name, code.co_name), seen, [code]))
+                walks.append(_of(objects.locals_of(frame), "", "%s.%s" % (name, code.co_name), first, seen, [code]))
                 seen = walks[-1].seen
             if module not in modules:
                 modules.add(module)
-                walks.append(_of(dict(namespace), name + ".", "", seen, [] if code.co_flags & _OPTIMIZED else [code]))
+                walks.append(_of(dict(namespace), name + ".", "", first, seen, [] if code.co_flags & _OPTIMIZED else [code]))
                 seen = walks[-1].seen
         frame = frame.f_back
     return walks
 
 
-def _of(names, prefix, function, seen, codes):
-    walk = Walk(seen, function)
+def _of(names, prefix, function, first, seen, codes):
+    walk = Walk(first, seen, function)
     walk.codes += codes
     for name, value in list(names.items())[:4 * discover.MAX_ITEMS]:
         if type(name) is str and not name.startswith("__") and type(value) is not types.ModuleType and not issubclass(type(value), type) \
