@@ -13,18 +13,22 @@ import (
 
 // writers are the places of programs that write to memory which they share with their parent.
 func writers(r *probe.Recording, p *probe.Programs) *probe.Sites {
-	return &probe.Sites{Recording: r, Put: func(f frames.Process) error {
-		l := f.Layout
-		return p.Maps[cowMapPythons].Put(uint32(f.Pid), cowPyProcess{Thread: f.Thread, First: l.First, Second: l.Second, Code: l.Code,
-			Previous: l.Previous, Instruction: l.Instruction, Index: l.Indexed()})
-	}}
+	return &probe.Sites{
+		Recording: r,
+		Put: func(f frames.Process) error {
+			l := f.Layout
+			return p.Maps[cowMapPythons].Put(uint32(f.Pid), cowPyProcess{Thread: f.Thread, First: l.First, Second: l.Second, Code: l.Code,
+				Previous: l.Previous, Instruction: l.Instruction, Index: l.Indexed()})
+		},
+		Drop: func(pid uint32) error { return p.Maps[cowMapPythons].Delete(pid) },
+	}
 }
 
 // touched writes how often processes were seen to write at each place, where that has changed.
 func (w *watcher) touched(nodes map[uint32]probe.Node) error {
 	var key cowPyStack
 	var site cowPySite
-	var spent []cowPyStack
+	spent := map[uint32]cowPyStack{} // by number, which none will have again
 	sites := w.programs.Maps[cowMapSites]
 	for all := sites.Iterate(); all.Next(&key, &site); {
 		n, ok := nodes[key.Id]
@@ -32,7 +36,7 @@ func (w *watcher) touched(nodes map[uint32]probe.Node) error {
 			continue
 		}
 		if !n.Ended.IsZero() {
-			spent = append(spent, key)
+			spent[site.Number] = key
 		}
 		if site.Seen == w.seen[site.Number] {
 			continue
@@ -42,8 +46,10 @@ func (w *watcher) touched(nodes map[uint32]probe.Node) error {
 		w.sites.TellStack(stack, n)
 		w.Rows.Append(traces.Touch{Head: traces.Head{TsNS: probe.Now(), Proc: w.Number(n)}, Site: site.Number, Seen: uint64(site.Seen)})
 	}
-	for i := range spent {
-		if err := sites.Delete(&spent[i]); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+	for number, key := range spent {
+		delete(w.seen, number)
+		w.sites.Forget(number)
+		if err := sites.Delete(&key); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 			return fmt.Errorf("free the places of ended processes: %w", err)
 		}
 	}

@@ -14,6 +14,7 @@ func callers(r *probe.Recording, p *probe.Programs) *probe.Sites {
 			return p.Maps[cudaMapPythons].Put(uint32(f.Pid), cudaPyProcess{Thread: f.Thread, First: l.First, Second: l.Second, Code: l.Code,
 				Previous: l.Previous, Instruction: l.Instruction, Index: l.Indexed()})
 		},
+		Drop: func(pid uint32) error { return p.Maps[cudaMapPythons].Delete(pid) },
 		Stacks: func(yield func(probe.Stack) bool) {
 			var stack cudaPyStack
 			var site cudaPySite

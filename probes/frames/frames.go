@@ -72,16 +72,22 @@ type Process struct {
 type Processes struct {
 	mu       sync.Mutex
 	byPid    map[int32]Process
-	watchers []func(Process)
+	watchers []Watcher
 }
 
-// Watch calls f with each process that is known, and with each one as soon as it is.
-func (p *Processes) Watch(f func(Process)) {
+// Watcher is told of processes.
+type Watcher struct {
+	Begun func(Process)
+	Ended func(pid int32)
+}
+
+// Watch tells of each process that is known, and of each one as soon as it is.
+func (p *Processes) Watch(w Watcher) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.watchers = append(p.watchers, f)
+	p.watchers = append(p.watchers, w)
 	for _, process := range p.byPid {
-		f(process)
+		w.Begun(process)
 	}
 }
 
@@ -93,8 +99,8 @@ func (p *Processes) Add(process Process) {
 		p.byPid = map[int32]Process{}
 	}
 	p.byPid[process.Pid] = process
-	for _, f := range p.watchers {
-		f(process)
+	for _, w := range p.watchers {
+		w.Begun(process)
 	}
 }
 
@@ -102,7 +108,13 @@ func (p *Processes) Add(process Process) {
 func (p *Processes) Remove(pid int32) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if _, known := p.byPid[pid]; !known {
+		return
+	}
 	delete(p.byPid, pid)
+	for _, w := range p.watchers {
+		w.Ended(pid)
+	}
 }
 
 // Of is the one of a pid.

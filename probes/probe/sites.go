@@ -15,6 +15,7 @@ import (
 type Sites struct {
 	*Recording
 	Put    func(frames.Process) error // lets the programs find the frames of a process
+	Drop   func(pid uint32) error     // of one that has ended
 	Stacks iter.Seq[Stack]            // all that they hold; nil: only TellStack is called
 	told   map[uint32]bool            // numbers that were looked up
 }
@@ -36,11 +37,14 @@ func FramesOf(code, instruction []uint64) (all []frames.Frame) {
 	return all
 }
 
-// Follow begins to tell the programs of processes, as the hook tells of them. There is room for a thousand;
-// of others nothing is walked.
+// Follow begins to tell the programs of processes, as the hook tells of them. There is room for a thousand at
+// a time; of others nothing is walked.
 func (s *Sites) Follow() {
 	s.told = map[uint32]bool{}
-	s.Pythons.Watch(func(p frames.Process) { _ = s.Put(p) })
+	s.Pythons.Watch(frames.Watcher{
+		Begun: func(p frames.Process) { _ = s.Put(p) },
+		Ended: func(pid int32) { _ = s.Drop(uint32(pid)) },
+	})
 }
 
 // Tell writes, the first time, the lines that a number of a process stands for. There is no row if they cannot
@@ -64,6 +68,9 @@ func (s *Sites) TellStack(stack Stack, n Node) {
 		s.write(stack, n)
 	}
 }
+
+// Forget a number that no stack will have again.
+func (s *Sites) Forget(number uint32) { delete(s.told, number) }
 
 func (s *Sites) write(stack Stack, n Node) {
 	layout, memory := s.memory(n)
