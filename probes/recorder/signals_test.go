@@ -32,7 +32,8 @@ func TestSignalsWhileClosing(t *testing.T) {
 		if line, _, _ := bufio.NewReader(out).ReadLine(); string(line) != "closing" {
 			t.Fatalf("it said %q", line)
 		}
-		for _, n := range sent {
+		// Stopped, so that they come together, however long this process is kept from sending the next one.
+		for _, n := range slices.Concat([]os.Signal{syscall.SIGSTOP}, sent, []os.Signal{syscall.SIGCONT}) {
 			if err := cmd.Process.Signal(n); err != nil {
 				t.Fatal(err)
 			}
