@@ -66,6 +66,31 @@ struct oom_event {
 	__u8 comm[16];
 };
 
+#define PY_FRAMES 12
+#define PY_NONE 0xffffffff
+
+/* Where the main thread of a process keeps its Python frames: probes/frames. Offsets in bytes. */
+struct py_process {
+	__u64 thread; /* address of its PyThreadState */
+	__u32 first; /* in it: of the pointer to the frame that runs, or to what has that */
+	__u32 second; /* in the latter; PY_NONE: there is no such thing */
+	__u32 code, previous, instruction; /* in a frame */
+	__u32 index; /* 1: instruction is an int; 0: an address */
+};
+
+/* Of such a stack. */
+struct py_site {
+	__u32 number; /* unlike that of any other of its probe, from FIRST_SITE */
+	__u32 seen; /* how often it was looked at */
+};
+
+/* What a thread was executing, the innermost first. */
+struct py_stack {
+	__u32 id; /* of the process, see struct proc */
+	__u32 pad;
+	__u64 code[PY_FRAMES], instruction[PY_FRAMES]; /* 0: there is no such frame, or it could not be read */
+};
+
 #define MOST_FILES 4096 /* of a process that are told: beyond it more of the same are opened */
 
 /* A file that a process has opened for the first time, in a ring of its own. */
@@ -75,6 +100,7 @@ struct open_event {
 	__u32 device, generation, pad; /* with number: see struct opened */
 	__s32 folder; /* descriptor that a relative path begins in; AT_FDCWD: the working directory */
 	__u64 number;
+	struct py_stack stack; /* what opens it, in a process that was not forked: workers open millions */
 	__u8 path[512]; /* as the program gave it */
 };
 
@@ -161,31 +187,6 @@ struct cuda_event {
 	__u32 compute; /* stream of the thread's latest launch: 1 the copy's, 2 another one, 0 none was seen */
 	__u32 capturing;
 	__u32 site; /* of a copy: number of what the thread was executing, see struct py_stack; 0: not looked at, or not known */
-};
-
-#define PY_FRAMES 12
-#define PY_NONE 0xffffffff
-
-/* Where the main thread of a process keeps its Python frames: probes/frames. Offsets in bytes. */
-struct py_process {
-	__u64 thread; /* address of its PyThreadState */
-	__u32 first; /* in it: of the pointer to the frame that runs, or to what has that */
-	__u32 second; /* in the latter; PY_NONE: there is no such thing */
-	__u32 code, previous, instruction; /* in a frame */
-	__u32 index; /* 1: instruction is an int; 0: an address */
-};
-
-/* Of such a stack. */
-struct py_site {
-	__u32 number; /* unlike that of any other of its probe, from FIRST_SITE */
-	__u32 seen; /* how often it was looked at */
-};
-
-/* What a thread was executing, the innermost first. */
-struct py_stack {
-	__u32 id; /* of the process, see struct proc */
-	__u32 pad;
-	__u64 code[PY_FRAMES], instruction[PY_FRAMES]; /* 0: there is no such frame, or it could not be read */
 };
 
 struct cuda_key {

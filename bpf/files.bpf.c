@@ -13,6 +13,7 @@
 #include "events.h"
 #include "procs.h"
 #include "shm.h"
+#include "python.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -227,6 +228,10 @@ static __always_inline int look(struct pt_regs *regs, long fd)
 	o->pad = 0;
 	o->folder = c.folder;
 	o->number = key.number;
+	__builtin_memset(&o->stack, 0, sizeof(o->stack));
+	__u64 thread = bpf_get_current_pid_tgid();
+	if (!(p->flags & INHERITS) && (__u32)thread == thread >> 32)
+		walk(&o->stack, p->pid);
 	/* The kernel has just read it: it is in memory. */
 	long length = bpf_probe_read_user_str(o->path, sizeof(o->path), c.path);
 	if (length <= 0 || length == sizeof(o->path)) {

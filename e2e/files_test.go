@@ -12,11 +12,11 @@ import (
 // clean, see TestWithoutKernel.
 var kernelCases = []tierCase{
 	{name: "a seek, then a read", often: true, command: "python positions.py seek",
-		kernel: "shared-file-position proven Workers 0 and 1 records.bin"},
+		kernel: "shared-file-position proven Workers 0 and 1 records.bin (Records.__init__)"},
 	{name: "a worker and the main process", command: "python positions.py main",
-		kernel: "shared-file-position proven and another process records.bin"},
+		kernel: "shared-file-position proven and another process records.bin (Records.__init__)"},
 	{name: "a lock that is no lock between processes", command: "python positions.py threadlock",
-		kernel: "shared-file-position proven Workers 0 and 1 records.bin"},
+		kernel: "shared-file-position proven Workers 0 and 1 records.bin (Records.__init__)"},
 
 	{name: "a batch of more tensors than descriptors", command: "python descriptors.py large",
 		kernel: "fd-exhausted likely Worker 0 ran out of descriptors"}, // no batch comes: torch says that it waited too long

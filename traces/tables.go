@@ -458,6 +458,7 @@ type Opened struct {
 	Path   string `col:"path"`   // absolute; "" (proc 0): all opens of files beyond the first 4,096 of each process
 	Count  uint64 `col:"count"`  // how often so far; 0 not known
 	Source string `col:"source"` // fd (seen in /proc/PID/fd), kernel (its tracepoint)
+	Site   uint32 `col:"site"`   // CallSite.Site of what opened it first; 0: not looked at, as in forked processes, or not known
 }
 
 // BatchBytes is what a worker's batch takes of shared memory, as its fetch ends: of the first one of each worker and pass.
@@ -871,7 +872,8 @@ type CudaCalls struct {
 }
 
 // CallSite is what Python was executing in the main thread of a process when the kernel looked, once for each place (kernel
-// tier, CPython 3.8 to 3.13): as a copy to a device returned, or as a page was written to that is shared with the parent.
+// tier, CPython 3.8 to 3.14): as a copy to a device returned, as a page was written to that is shared with the parent, or
+// as a data file was opened.
 type CallSite struct {
 	Head        // ts_ns: when it was written
 	Site uint32 `col:"site"` // its number in this part, from 1

@@ -52,7 +52,7 @@ func start(r *probe.Recording) (probe.Watch, error) { return kernelSide.Start(r)
 func open(r *probe.Recording, p *probe.Programs) probe.Handler {
 	w := &watcher{Recording: r, blocks: p.Maps[cowMapBlocks], changed: p.Variables[cowVarChanged],
 		procs: map[uint32]*process{}, finished: map[uint32]bool{},
-		parents: map[uint32]forker{}, sites: writers(r, p), seen: map[uint32]uint32{}, programs: p}
+		parents: map[uint32]forker{}, sites: &probe.Sites{Recording: r, Map: p.Maps[cowMapPythons]}, seen: map[uint32]uint32{}, programs: p}
 	w.sites.Follow()
 	// One run of a program for each page fault of the run's processes.
 	return probe.Handler{Look: w.tick, Runs: r.Tree.Faults, End: w.end}

@@ -6,23 +6,9 @@ import (
 
 	"github.com/cilium/ebpf"
 
-	"github.com/dptrace/dptrace/probes/frames"
 	"github.com/dptrace/dptrace/probes/probe"
 	"github.com/dptrace/dptrace/traces"
 )
-
-// writers are the places of programs that write to memory which they share with their parent.
-func writers(r *probe.Recording, p *probe.Programs) *probe.Sites {
-	return &probe.Sites{
-		Recording: r,
-		Put: func(f frames.Process) error {
-			l := f.Layout
-			return p.Maps[cowMapPythons].Put(uint32(f.Pid), cowPyProcess{Thread: f.Thread, First: l.First, Second: l.Second, Code: l.Code,
-				Previous: l.Previous, Instruction: l.Instruction, Index: l.Indexed()})
-		},
-		Drop: func(pid uint32) error { return p.Maps[cowMapPythons].Delete(pid) },
-	}
-}
 
 // touched writes how often processes were seen to write at each place, where that has changed.
 func (w *watcher) touched(nodes map[uint32]probe.Node) error {

@@ -30,3 +30,5 @@ func Sites(path string) (found map[string]bool, missing []string, err error) {
 
 // Cached is what the loader's cache says.
 var Cached = cached
+
+type PyProcess = cudaPyProcess

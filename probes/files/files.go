@@ -44,7 +44,12 @@ type watcher struct {
 	nameless uint64              // files with a relative name that were not found
 	refused  map[uint32]uint64   // calls that failed for want of a descriptor, as told, by the process' ID
 	refusals uint64              // of all processes, as told
+	sites    *probe.Sites
+	lastSite uint32 // of their numbers
 }
+
+// firstSite is beyond the numbers that the other probes give their sites.
+const firstSite = 1 << 31
 
 // opening is an event and where its file is.
 type opening struct {
@@ -56,6 +61,7 @@ type opening struct {
 type process struct {
 	folder string // its working directory, when it was last asked for it; "" never
 	files  []file // that were told
+	sites  map[filesPyStack]uint32
 }
 
 // file is one that was told, and where its opens are counted.
@@ -65,7 +71,9 @@ type file struct {
 }
 
 func open(r *probe.Recording, p *probe.Programs) probe.Handler {
-	w := &watcher{Recording: r, programs: p, procs: map[uint32]*process{}, refused: map[uint32]uint64{}}
+	w := &watcher{Recording: r, programs: p, procs: map[uint32]*process{}, refused: map[uint32]uint64{},
+		sites: &probe.Sites{Recording: r, Map: p.Maps[filesMapPythons]}}
+	w.sites.Follow()
 	r.SystemCalls = p.Maps[filesMapBeside]
 	return probe.Handler{
 		Take:   w.take,
@@ -116,8 +124,9 @@ func (w *watcher) tell() {
 		case !isData(e.path) || w.ours(e.path):
 			continue
 		}
-		w.Rows.Append(traces.Opened{Head: traces.Head{TsNS: int64(e.TsNs), Proc: w.Number(r)}, Path: e.path, Count: 1, Source: "kernel"})
 		p := w.of(e.Id)
+		w.Rows.Append(traces.Opened{Head: traces.Head{TsNS: int64(e.TsNs), Proc: w.Number(r)}, Path: e.path, Count: 1, Source: "kernel",
+			Site: w.site(p, &e.Stack, r)})
 		p.files = append(p.files, file{filesOpened{Id: e.Id, Device: e.Device, Generation: e.Generation, Number: e.Number}, e.path})
 	}
 	w.waiting = unknown
@@ -128,6 +137,26 @@ func (w *watcher) of(id uint32) *process {
 		w.procs[id] = &process{}
 	}
 	return w.procs[id]
+}
+
+// site is the number of what opened a file; 0: that is not known.
+func (w *watcher) site(p *process, stack *filesPyStack, n probe.Node) uint32 {
+	frames := probe.FramesOf(stack.Code[:], stack.Instruction[:])
+	if len(frames) == 0 {
+		return 0
+	}
+	number, known := p.sites[*stack]
+	if !known {
+		if p.sites == nil {
+			p.sites = map[filesPyStack]uint32{}
+		}
+		number = firstSite + w.lastSite
+		w.lastSite++
+		p.sites[*stack] = number
+		w.sites.TellStack(probe.Stack{Number: number, Frames: frames}, n)
+		w.sites.Forget(number) // it is asked for here, once
+	}
+	return number
 }
 
 // ours reports whether a file is one of the hook's.

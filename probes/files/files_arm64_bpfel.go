@@ -23,6 +23,7 @@ type filesOpenEvent struct {
 	Pad        uint32
 	Folder     int32
 	Number     uint64
+	Stack      filesPyStack
 	Path       [512]uint8
 }
 
@@ -46,6 +47,25 @@ type filesProc struct {
 	AfterFork uint64
 }
 
+type filesPyProcess struct {
+	_           structs.HostLayout
+	Thread      uint64
+	First       uint32
+	Second      uint32
+	Code        uint32
+	Previous    uint32
+	Instruction uint32
+	Index       uint32
+}
+
+type filesPyStack struct {
+	_           structs.HostLayout
+	Id          uint32
+	Pad         uint32
+	Code        [12]uint64
+	Instruction [12]uint64
+}
+
 // Names of all BPF objects in the ELF.
 //
 // Used for safe lookups in a Collection or CollectionSpec.
@@ -55,6 +75,7 @@ const (
 	filesMapFiles           = "files"
 	filesMapOpens           = "opens"
 	filesMapProcs           = "procs"
+	filesMapPythons         = "pythons"
 	filesMapRefused         = "refused"
 	filesProgFilesOpened    = "files_opened"
 	filesVarLostEvents      = "lost_events"
@@ -120,6 +141,7 @@ type filesMapSpecs struct {
 	Files   *ebpf.MapSpec `ebpf:"files"`
 	Opens   *ebpf.MapSpec `ebpf:"opens"`
 	Procs   *ebpf.MapSpec `ebpf:"procs"`
+	Pythons *ebpf.MapSpec `ebpf:"pythons"`
 	Refused *ebpf.MapSpec `ebpf:"refused"`
 }
 
@@ -161,6 +183,7 @@ type filesMaps struct {
 	Files   *ebpf.Map `ebpf:"files"`
 	Opens   *ebpf.Map `ebpf:"opens"`
 	Procs   *ebpf.Map `ebpf:"procs"`
+	Pythons *ebpf.Map `ebpf:"pythons"`
 	Refused *ebpf.Map `ebpf:"refused"`
 }
 
@@ -171,6 +194,7 @@ func (m *filesMaps) Close() error {
 		m.Files,
 		m.Opens,
 		m.Procs,
+		m.Pythons,
 		m.Refused,
 	)
 }

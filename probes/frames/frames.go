@@ -31,7 +31,7 @@ type codeLayout struct {
 }
 
 // layouts by minor version of Python 3, of builds of 64 bits that have a global lock. Each is offsetof() with the headers of
-// that version: 3.8.18, 3.9.18, 3.10.13, 3.11.7, 3.12.1, 3.13.0.
+// that version: 3.8.18, 3.9.18, 3.10.13, 3.11.7, 3.12.1, 3.13.0, 3.14.8.
 var layouts = map[int]Layout{
 	8:  {24, None, 32, 24, 104, true, codeLayout{40, 104, 112, 120, 0, 48, 72, lnotab, 1}},
 	9:  {24, None, 32, 24, 104, true, codeLayout{40, 104, 112, 120, 0, 48, 72, lnotab, 1}},
@@ -39,6 +39,7 @@ var layouts = map[int]Layout{
 	11: {56, 8, 32, 48, 56, false, codeLayout{72, 112, 128, 136, 184, 48, 72, locations, 1}},
 	12: {56, 0, 0, 8, 56, false, codeLayout{68, 112, 128, 136, 192, 40, 56, locations, 1}},
 	13: {72, None, 0, 8, 56, false, codeLayout{68, 112, 128, 136, 200, 40, 56, locations, 1}},
+	14: {72, None, 0, 8, 56, false, codeLayout{68, 112, 128, 136, 208, 40, 56, locations, 1}},
 }
 
 // Indexed is Index, as a number.

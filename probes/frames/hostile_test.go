@@ -13,7 +13,7 @@ import (
 func TestHostile(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	const size = 1 << 12
-	for _, version := range []string{"3.8.1", "3.9.0", "3.10.0", "3.11.0", "3.12.0", "3.13.0"} {
+	for _, version := range []string{"3.8.1", "3.9.0", "3.10.0", "3.11.0", "3.12.0", "3.13.0", "3.14.0"} {
 		l, ok := frames.LayoutOf(version)
 		if !ok {
 			t.Fatal(version)

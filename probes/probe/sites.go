@@ -5,6 +5,9 @@ import (
 	"iter"
 	"os"
 	"strings"
+	"structs"
+
+	"github.com/cilium/ebpf"
 
 	"github.com/dptrace/dptrace/probes/frames"
 	"github.com/dptrace/dptrace/traces"
@@ -14,10 +17,17 @@ import (
 // walked (bpf/python.h), and the lines that they are of.
 type Sites struct {
 	*Recording
-	Put    func(frames.Process) error // lets the programs find the frames of a process
-	Drop   func(pid uint32) error     // of one that has ended
-	Stacks iter.Seq[Stack]            // all that they hold; nil: only TellStack is called
-	told   map[uint32]bool            // numbers that were looked up
+	Map    *ebpf.Map       // pythons of bpf/python.h
+	Stacks iter.Seq[Stack] // all that the programs hold; nil: only TellStack is called
+	told   map[uint32]bool // numbers that were looked up
+}
+
+// PyProcess is struct py_process of bpf/events.h; tests hold what bpf2go makes of it, in each of its probes, against this.
+type PyProcess struct {
+	_                                          structs.HostLayout
+	Thread                                     uint64
+	First, Second, Code, Previous, Instruction uint32
+	Index                                      uint32
 }
 
 // Stack is of struct py_stack and struct py_site of bpf/events.h.
@@ -42,8 +52,12 @@ func FramesOf(code, instruction []uint64) (all []frames.Frame) {
 func (s *Sites) Follow() {
 	s.told = map[uint32]bool{}
 	s.Pythons.Watch(frames.Watcher{
-		Begun: func(p frames.Process) { _ = s.Put(p) },
-		Ended: func(pid int32) { _ = s.Drop(uint32(pid)) },
+		Begun: func(p frames.Process) {
+			l := &p.Layout
+			_ = s.Map.Put(uint32(p.Pid), PyProcess{Thread: p.Thread, First: l.First, Second: l.Second, Code: l.Code,
+				Previous: l.Previous, Instruction: l.Instruction, Index: l.Indexed()})
+		},
+		Ended: func(pid int32) { _ = s.Map.Delete(uint32(pid)) },
 	})
 }
 

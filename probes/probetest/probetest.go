@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -109,4 +111,19 @@ func Script(t testing.TB, text string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// SameFields fails if two structs do not have the same fields at the same places: what bpf2go makes of one struct of C in
+// several packages, and what they share.
+func SameFields(t *testing.T, a, b any) {
+	t.Helper()
+	fields := func(of any) (all []string) {
+		for f := range reflect.TypeOf(of).Fields() {
+			all = append(all, fmt.Sprint(f.Name, " ", f.Type, " at ", f.Offset))
+		}
+		return all
+	}
+	if fa, fb := fields(a), fields(b); !slices.Equal(fa, fb) {
+		t.Errorf("%T has %q, %T has %q", a, fa, b, fb)
+	}
 }

@@ -45,6 +45,13 @@ func (s scene) moved(proc, file uint32, p traces.Position) {
 	s.Add(proc, p)
 }
 
+// opened is how often a process has opened the file, and what did that first.
+func (s scene) opened(proc uint32, count uint64) {
+	s.Add(proc, traces.Opened{Path: "/data/train.bin", Count: 1, Source: "kernel", Site: 1 << 31})
+	s.Add(proc, traces.CallSite{Site: 1 << 31, Frames: "/usr/lib/python3.11/gzip.py:191 GzipFile.__init__\n/home/me/data.py:7 Records.__init__\n/home/me/train.py:8 <module>"})
+	s.Add(proc, traces.Opened{Path: "/data/train.bin", Count: count, Source: "kernel"})
+}
+
 // seen is what looks at a position told.
 func (s scene) seen(proc uint32, looks, moved, back uint64) {
 	p := traces.Position{Looks: looks, Moved: moved, Back: back, Sought: -1, Source: "fdinfo", Final: true}
@@ -84,6 +91,21 @@ var cases = []struct {
 			s.moved(3, 1, traces.Position{Seeks: n, Reads: n, Turns: n, Taken: n, Places: n, Sought: 2})
 		}
 	}, "proven", []string{"40 of 40 reads"}},
+	{"opened at a line that the kernel saw", "kernel", func(s scene) {
+		s.opened(1, 1)
+		s.moved(2, 1, traces.Position{Seeks: 10, Reads: 10, Turns: 9, Taken: 5, Places: 5, Sought: 1})
+		s.moved(3, 1, traces.Position{Seeks: 10, Reads: 10, Turns: 9})
+	}, "proven", []string{"train.bin was opened at data.py:7 (Records.__init__), called from train.py:8, before the workers were forked"}},
+	{"opened twice: which of them is shared was not looked at", "kernel", func(s scene) {
+		s.opened(1, 2)
+		s.moved(2, 1, traces.Position{Seeks: 10, Reads: 10, Turns: 9, Taken: 5, Places: 5, Sought: 1})
+		s.moved(3, 1, traces.Position{Seeks: 10, Reads: 10, Turns: 9})
+	}, "proven", []string{"train.bin was opened, first at data.py:7 (Records.__init__), called from train.py:8, before"}},
+	{"opened at a line of a worker's, which is another open file", "kernel", func(s scene) {
+		s.opened(2, 1)
+		s.moved(2, 1, traces.Position{Seeks: 10, Reads: 10, Turns: 9, Taken: 5, Places: 5, Sought: 1})
+		s.moved(3, 1, traces.Position{Seeks: 10, Reads: 10, Turns: 9})
+	}, "proven", []string{"train.bin was opened before the workers were forked"}},
 	{"two files", "kernel", func(s scene) {
 		for file := range uint32(2) {
 			s.moved(2, 1+file, traces.Position{Seeks: 10, Reads: 10, Turns: 9, Taken: 5, Places: 5, Sought: 1})

@@ -15,8 +15,8 @@ func proof(f *file) finding.Finding {
 		who += " and another process"
 	}
 	list := []finding.Evidence{{
-		Text: fmt.Sprintf("%s was opened before the workers were forked: %s have one open file description, and one position in it (%s, %s).",
-			f.path, words.Count(len(f.movers), "process"), count(f.seeks, "seek"), count(f.reads, "read")),
+		Text: fmt.Sprintf("%s was opened%s before the workers were forked: %s have one open file description, and one position in it (%s, %s).",
+			f.path, f.at, words.Count(len(f.movers), "process"), count(f.seeks, "seek"), count(f.reads, "read")),
 		Refs: f.refs(),
 	}, {
 		Text: fmt.Sprintf("%s of these reads began elsewhere than where their process had sought right before: "+
@@ -52,8 +52,8 @@ func sighting(f *file) finding.Finding {
 		Title: fmt.Sprintf("%s share the position of one open file, and it moves: %s",
 			words.Upper(words.Ints("worker", f.numbers())), filepath.Base(f.path)),
 		Evidence: []finding.Evidence{{
-			Text: fmt.Sprintf("%s was opened before the workers were forked: they and their parent have one open file description (kcmp), "+
-				"and one position in it.", f.path),
+			Text: fmt.Sprintf("%s was opened%s before the workers were forked: they and their parent have one open file description (kcmp), "+
+				"and one position in it.", f.path, f.at),
 			Refs: f.refs(),
 		}, {
 			Text: fmt.Sprintf("At %s of %s the position was another one than before, at %d further back: the file is read, and sought in. "+

@@ -15,10 +15,10 @@ import (
 // moved is what processes did to positions that they share.
 var moved = &collect.Source[*positions]{
 	Name:   "shared file positions",
-	Tables: []string{"position", "overhead"},
+	Tables: []string{"position", "overhead", "opened", "call_site"},
 	Proof:  []string{"position"},
 	New: func() collect.Collector[*positions] {
-		return &positions{map[key]traces.Position{}, map[*traces.Part]bool{}}
+		return &positions{map[key]traces.Position{}, map[*traces.Part]bool{}, map[opener]traces.Opened{}, map[site]string{}}
 	},
 }
 
@@ -26,6 +26,19 @@ var moved = &collect.Source[*positions]{
 type positions struct {
 	rows    map[key]traces.Position
 	watched map[*traces.Part]bool // the kernel counted in it
+	opened  map[opener]traces.Opened
+	sites   map[site]string // traces.CallSite.Frames
+}
+
+// opener is a process that has opened a file, and opened where.
+type opener struct {
+	process
+	path string
+}
+
+type site struct {
+	part   *traces.Part
+	number uint32
 }
 
 type key struct {
@@ -48,13 +61,57 @@ func (p *positions) Add(b traces.Batch) {
 				p.watched[b.Part] = true
 			}
 		}
+	case []traces.Opened:
+		for i := range all {
+			p.open(b.Part, &all[i])
+		}
+	case []traces.CallSite:
+		for i := range all {
+			p.sites[site{b.Part, all[i].Site}] = all[i].Frames
+		}
 	}
+}
+
+// open takes over what a process has opened, of which it is known what did that: the first row of a file says so, and
+// a later one how often.
+func (p *positions) open(part *traces.Part, row *traces.Opened) {
+	at := opener{process{part, row.Proc}, row.Path}
+	first, known := p.opened[at]
+	switch {
+	case known:
+		first.Count = max(first.Count, row.Count)
+		p.opened[at] = first
+	case row.Site != 0:
+		p.opened[at] = *row
+	}
+}
+
+// openedAt is the line at which the process with a loader has opened a file, for a sentence: " at train.py:12 (Records.__init__),".
+// "" if that is not known.
+func (p *positions) openedAt(c *detect.Case, f *file) string {
+	for _, l := range c.Loaders {
+		row, ok := p.opened[opener{process{l.Process.Part, l.Process.Proc}, f.path}]
+		if !ok || l.Process.Part != f.part {
+			continue
+		}
+		line := timeline.Caller(l.Process.Cwd, timeline.Frames(p.sites[site{f.part, row.Site}]), 2)
+		switch {
+		case line == "":
+		case row.Count > 1: // which of them is the one that is shared was not looked at
+			return ", first at " + line + ","
+		default:
+			return " at " + line + ","
+		}
+	}
+	return ""
 }
 
 // Merge takes over the rows of other parts.
 func (p *positions) Merge(other collect.Collector[*positions]) {
 	maps.Copy(p.rows, other.(*positions).rows)
 	maps.Copy(p.watched, other.(*positions).watched)
+	maps.Copy(p.opened, other.(*positions).opened)
+	maps.Copy(p.sites, other.(*positions).sites)
 }
 
 // Build is the rows as they were collected.
@@ -65,7 +122,8 @@ func (p *positions) Build(*collect.Evidence) *positions { return p }
 type file struct {
 	part   *traces.Part
 	path   string
-	kernel bool // else who moves it was not seen
+	at     string // see openedAt
+	kernel bool   // else who moves it was not seen
 	movers []mover
 
 	seeks, reads, turns, taken, again, loose uint64
@@ -106,6 +164,7 @@ func (p *positions) filesOf(c *detect.Case) []*file {
 	maps.DeleteFunc(byFile, func(at open, _ *file) bool { return !ours[at] })
 	all := slices.Collect(maps.Values(byFile))
 	for _, f := range all {
+		f.at = p.openedAt(c, f)
 		slices.SortFunc(f.movers, func(a, b mover) int { return cmp.Compare(a.Proc, b.Proc) })
 	}
 	slices.SortFunc(all, func(a, b *file) int {

@@ -40,7 +40,7 @@ FINE_IN = {
     "read/shared.py": {"storage": "a torch storage", "base": "torch's base class of tensors"},
     "read/short_digests.py": {"value": "a function of the exact type"},
     "read/sizes.py": {"torch.Tensor": "torch's", "storage": "a torch storage"},
-    "record/ring.py": {"v": "the version of torch or NumPy", "sys.modules[name]": "torch or NumPy"},
+    "record/ring.py": {"_thread": "the module", "v": "the version of torch or NumPy", "sys.modules[name]": "torch or NumPy"},
     "watch/children.py": {"base": "multiprocessing's BaseProcess", "cls": "subprocess's own", "module.Popen": "subprocess's",
                           "target": "a function of the exact type"},
     "watch/dataloader.py": {"worker": "the module torch.utils.data._utils.worker", "sys.modules['torch.utils.data']": "the module"},

@@ -1,0 +1,3 @@
+package cow
+
+type PyProcess = cowPyProcess

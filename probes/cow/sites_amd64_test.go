@@ -1,0 +1,11 @@
+package cow_test
+
+import (
+	"testing"
+
+	"github.com/dptrace/dptrace/probes/cow"
+	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/probes/probetest"
+)
+
+func TestPyProcess(t *testing.T) { probetest.SameFields(t, probe.PyProcess{}, cow.PyProcess{}) }

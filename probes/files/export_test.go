@@ -1,0 +1,3 @@
+package files
+
+type PyProcess = filesPyProcess
