@@ -25,6 +25,7 @@ type loopTime struct {
 	Starts     []passStart `json:"starts"`     // at most 100
 	Slowest    []slowBatch `json:"slowest"`    // that took at least twice the mean, fetch and collate together
 	Indices    []int64     `json:"slow_indices"`
+	Files      []string    `json:"slow_files"` // opened for the slow batches of several passes (kernel tier)
 	Stragglers []straggler `json:"stragglers"`
 	Free       forecast    `json:"free"`                  // if data were free
 	Forecasts  []forecast  `json:"forecasts"`             // by replaying the recorded times through torch's queues
@@ -57,6 +58,8 @@ type slowBatch struct {
 	Worker  int     `json:"worker"` // -1: the main process
 	MS      float64 `json:"ms"`
 	Indices []int64 `json:"indices"` // at most 64; empty: not known
+	// that its process opened meanwhile, for the first time (kernel tier); at most 64
+	Files []string `json:"files"`
 }
 
 type straggler struct {
@@ -97,7 +100,7 @@ func loops(r *analyze.Result) []loopTime {
 		at := finding.Loader{ID: ranks.ID(), At: ranks[0].At(), Role: string(ranks.Role())}
 		one := loopTime{Loader: at, Passes: l.Passes, Batches: l.Delivered, TotalS: seconds(int64(l.Total)), WaitedS: seconds(int64(l.Waited)),
 			WaitShare: math.Round(l.Share()*1e4) / 1e4, StepMS: ms(l.Step() / time.Duration(l.Delivered)),
-			Stages: []stage{}, Starts: []passStart{}, Slowest: []slowBatch{}, Indices: []int64{}, Stragglers: []straggler{}, Forecasts: []forecast{}}
+			Stages: []stage{}, Starts: []passStart{}, Slowest: []slowBatch{}, Indices: []int64{}, Files: []string{}, Stragglers: []straggler{}, Forecasts: []forecast{}}
 		one.ofRanks(l)
 		one.H2D = h2dOf(copiesOf(r, ranks))
 		for _, s := range l.Stages {
@@ -136,9 +139,10 @@ func (o *loopTime) ofRanks(l *looptime.Loop) {
 			}
 		}
 		for _, s := range r.Slow {
-			o.Slowest = append(o.Slowest, slowBatch{rank, s.Pass, s.Batch, s.Worker, ms(time.Duration(s.NS)), list(s.Indices)})
+			o.Slowest = append(o.Slowest, slowBatch{rank, s.Pass, s.Batch, s.Worker, ms(time.Duration(s.NS)), list(s.Indices), list(s.Files)})
 		}
 		o.Indices = append(o.Indices, r.Repeat...)
+		o.Files = append(o.Files, r.Files...)
 		o.Processors = processors{Count: r.Processors.Count, Group: r.Processors.Group, Run: math.Round(r.Processors.Run*100) / 100}
 		if others := math.Round(r.Processors.Others*100) / 100; others >= 0 {
 			o.Processors.Others = &others

@@ -109,13 +109,23 @@ func (p *page) bar(l *looptime.Loop) string {
 func slowest(l *looptime.Loop) (lines []string) {
 	const shown = 2
 	for _, r := range l.Ranks {
-		if n := r.Repeat; len(n) > 0 && len(lines) < shown {
-			lines = append(lines, "in slow batches of several passes: "+words.Ints("sample", n))
+		var common []string
+		if len(r.Repeat) > 0 {
+			common = append(common, words.Ints("sample", r.Repeat))
+		}
+		if len(r.Files) > 0 {
+			common = append(common, "opened "+words.List(paths(r, r.Files)))
+		}
+		if len(common) > 0 && len(lines) < shown {
+			lines = append(lines, "in slow batches of several passes: "+strings.Join(common, "; "))
 		}
 		for _, s := range r.Slow[:min(len(r.Slow), shown)] {
 			text := fmt.Sprintf("slow: batch %d of pass %d, %s", s.Batch, s.Pass, millis(time.Duration(s.NS)))
 			if len(s.Indices) > 0 {
 				text += ": " + words.Ints("sample", s.Indices)
+			}
+			if len(s.Files) > 0 {
+				text += "; opened " + words.List(paths(r, s.Files))
 			}
 			if lines = append(lines, text); len(lines) >= 2*shown {
 				return lines
@@ -123,6 +133,14 @@ func slowest(l *looptime.Loop) (lines []string) {
 		}
 	}
 	return lines
+}
+
+// paths of files, as they are written in the report.
+func paths(r *looptime.Rank, files []string) (short []string) {
+	for _, f := range files {
+		short = append(short, timeline.Place(r.Loader.Process.Cwd, f, 0))
+	}
+	return short
 }
 
 func share(part, all time.Duration) string {

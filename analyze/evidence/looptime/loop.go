@@ -53,6 +53,7 @@ type Rank struct {
 	Workers []Worker // by number; without workers none
 	Slow    []Slow   // batches that took longest to fetch, the longest first
 	Repeat  []int64  // indices that several slow batches have in common
+	Files   []string // that were opened for the slow batches of several passes
 	Longest []Slow   // waits
 	Median  Medians
 
@@ -238,47 +239,6 @@ func (p *partRows) use(r *Rank, x *Pass) {
 			r.Fetchers.add(u)
 			r.Covered++
 		}
-	}
-}
-
-// slow finds the batches that took longest, and what they have in common.
-func (p *partRows) slow(r *Rank) {
-	const most = 8
-	all := map[int64]int{}
-	var n, sum int64
-	for _, x := range r.Passes {
-		for _, s := range x.share {
-			n += int64(s.n)
-			sum += s.fetch + s.collate
-		}
-	}
-	for _, x := range r.Passes {
-		seen := map[int64]bool{}
-		for _, s := range x.share {
-			for _, one := range s.slowest {
-				one.Pass, one.Worker = x.Number, s.worker.Number
-				one.Indices = p.indices[batchKey{passKey{r.Loader.Process.Proc, x.Object, x.Recorded}, one.Batch}]
-				r.Slow = slowest(r.Slow, one, most)
-				if one.NS*n < 2*sum {
-					continue
-				}
-				for _, i := range one.Indices {
-					if !seen[i] {
-						seen[i] = true
-						all[i]++
-					}
-				}
-			}
-		}
-	}
-	r.Slow = slices.DeleteFunc(r.Slow, func(s Slow) bool { return s.NS*n < 2*sum })
-	for i, times := range all {
-		if times >= 2 && 2*times > len(r.Passes) {
-			r.Repeat = append(r.Repeat, i)
-		}
-	}
-	if slices.Sort(r.Repeat); len(r.Repeat) > most {
-		r.Repeat = nil // too many to mean anything
 	}
 }
 

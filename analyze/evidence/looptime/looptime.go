@@ -16,7 +16,7 @@ import (
 // Source is where the time of the loops went.
 var Source = &collect.Source[*Loops]{
 	Name:   "loop time",
-	Tables: []string{"host", "batch_fetch", "batch_next", "batch_put", "worker", "memory", "cpu"},
+	Tables: []string{"host", "batch_fetch", "batch_next", "batch_put", "worker", "memory", "cpu", "opened"},
 	Proof:  []string{"batch_next", "batch_fetch"},
 	Uses:   []collect.Any{timeline.Source},
 	New:    func() collect.Collector[*Loops] { return &collected{map[*traces.Part]*partRows{}} },
@@ -46,7 +46,9 @@ type partRows struct {
 	kept    int // batches of which more than sums is kept
 	indices map[batchKey][]int64
 
-	keptIndices int // in all
+	keptIndices  int // in all
+	openings     map[uint32][]opening
+	keptOpenings int
 }
 
 type passKey struct{ proc, loader, pass uint32 }
@@ -69,7 +71,7 @@ type endKey struct {
 
 func newPart() *partRows {
 	return &partRows{mains: map[passKey]*mainSide{}, workers: map[fetchKey]*workerSide{}, loops: map[loaderKey]*loopSide{},
-		ended: map[endKey]int64{}, looks: map[uint32]*looks{}, indices: map[batchKey][]int64{}}
+		ended: map[endKey]int64{}, looks: map[uint32]*looks{}, indices: map[batchKey][]int64{}, openings: map[uint32][]opening{}}
 }
 
 // Add takes the rows of one batch.
@@ -105,6 +107,10 @@ func (c *collected) Add(b traces.Batch) {
 	case []traces.Memory:
 		for i := range rows {
 			p.look(&rows[i])
+		}
+	case []traces.Opened:
+		for i := range rows {
+			p.open(&rows[i])
 		}
 	case []traces.Cpu:
 		for i := range rows {

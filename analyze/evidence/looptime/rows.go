@@ -1,7 +1,6 @@
 package looptime
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/dptrace/dptrace/traces"
@@ -48,29 +47,6 @@ type workerSide struct {
 type fetched struct {
 	start                int64
 	idle, fetch, collate float32
-}
-
-// Slow is a batch that took long.
-type Slow struct {
-	Batch   uint32
-	NS      int64
-	At      int64 // when it began
-	Seq     uint64
-	Pass    int     // Timeline's number of it
-	Worker  int     // -1: the main process
-	Indices []int64 // of its samples; empty: not known
-}
-
-const mostSlow = 4 // of one worker and pass
-
-// slowest keeps the longest.
-func slowest(list []Slow, s Slow, most int) []Slow {
-	if len(list) == most && s.NS <= list[most-1].NS {
-		return list
-	}
-	i, _ := slices.BinarySearchFunc(list, s, func(a, b Slow) int { return cmp.Compare(b.NS, a.NS) })
-	list = slices.Insert(list, i, s)
-	return list[:min(len(list), most)]
 }
 
 func (p *partRows) fetch(r *traces.BatchFetch) {

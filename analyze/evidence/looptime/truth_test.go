@@ -3,6 +3,7 @@ package looptime_test
 import (
 	"archive/zip"
 	"math"
+	"path"
 	"slices"
 	"testing"
 	"time"
@@ -96,8 +97,16 @@ func TestSlowSamples(t *testing.T) {
 	if got := l.Ranks[0].Repeat; !slices.Equal(got, []int64{17, 90}) {
 		t.Errorf("samples %v, want 17 and 90: %+v", got, l.Ranks[0].Slow)
 	}
-	if got := loopOf(t, "fetch").Ranks[0].Repeat; len(got) > 0 {
-		t.Errorf("samples %v", got)
+	if got := l.Ranks[0].Files; len(got) != 2 || path.Base(got[0]) != "17.txt" || path.Base(got[1]) != "90.txt" {
+		t.Errorf("files %q, want 17.txt and 90.txt", got)
+	}
+	for _, s := range l.Ranks[0].Slow {
+		if len(s.Files) != len(s.Indices) {
+			t.Errorf("samples %v, files %q", s.Indices, s.Files)
+		}
+	}
+	if r := loopOf(t, "fetch").Ranks[0]; len(r.Repeat)+len(r.Files) > 0 {
+		t.Errorf("samples %v, files %q", r.Repeat, r.Files)
 	}
 }
 
