@@ -1,6 +1,7 @@
 package sharedfileposition_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/dptrace/dptrace/analyze"
@@ -43,6 +44,23 @@ func (s scene) counted() { s.Add(0, traces.Overhead{Probe: "positions"}) }
 func (s scene) moved(proc, file uint32, p traces.Position) {
 	p.File, p.Path, p.Fd, p.Origin, p.Source, p.Final = file, "/data/train.bin", 5, "inherited", "kernel", true
 	s.Add(proc, p)
+}
+
+// astray is that reads of two workers went astray.
+func (s scene) astray() {
+	for proc := range uint32(4) {
+		s.moved(2+proc, 1, traces.Position{Seeks: 10, Reads: 10, Turns: 9, Taken: 5, Places: 5, Sought: int64(proc)})
+	}
+}
+
+// digests is what the fetches of both passes gave, as far as equal numbers are equal contents.
+func (s scene) digests(what func(pass int, index int64) int64) {
+	for pass := range 2 {
+		for b := range uint32(4) {
+			s.Add(2+2*uint32(pass)+b%2, detecttest.Digest(traces.Digest{Worker: int32(b % 2), Batch: b, Fetch: b / 2},
+				[]int64{int64(2 * b), int64(2*b + 1)}, func(i int64) detecttest.What { return detecttest.What{Content: fmt.Sprint(what(pass, i))} }))
+		}
+	}
 }
 
 // opened is how often a process has opened the file, and what did that first.
@@ -106,6 +124,15 @@ var cases = []struct {
 		s.moved(2, 1, traces.Position{Seeks: 10, Reads: 10, Turns: 9, Taken: 5, Places: 5, Sought: 1})
 		s.moved(3, 1, traces.Position{Seeks: 10, Reads: 10, Turns: 9})
 	}, "proven", []string{"train.bin was opened before the workers were forked"}},
+	{"samples that come out differently", "kernel", func(s scene) {
+		s.astray()
+		s.digests(func(pass int, i int64) int64 { return i + 100*int64(pass)*(i%4/2) })
+	}, "proven", []string{"Of 8 samples whose content is known of two times or more, 4 did not come out the same each time. Random transforms do that, too."}},
+	{"samples that come out the same", "kernel", func(s scene) {
+		s.astray()
+		s.digests(func(_ int, i int64) int64 { return i })
+	}, "proven", []string{"Of 8 samples whose content is known of two times or more, none came out differently"}},
+	{"samples that nobody looked at", "kernel", func(s scene) { s.astray() }, "proven", []string{"not:came out"}},
 	{"two files", "kernel", func(s scene) {
 		for file := range uint32(2) {
 			s.moved(2, 1+file, traces.Position{Seeks: 10, Reads: 10, Turns: 9, Taken: 5, Places: 5, Sought: 1})

@@ -8,8 +8,8 @@ import (
 	"github.com/dptrace/dptrace/analyze/words"
 )
 
-// proof is that reads went astray.
-func proof(f *file) finding.Finding {
+// proof is that reads went astray. seen: what is known of the samples.
+func proof(f *file, seen []finding.Evidence) finding.Finding {
 	who := words.Ints("worker", f.numbers())
 	if len(f.workers()) < len(f.movers) {
 		who += " and another process"
@@ -32,6 +32,7 @@ func proof(f *file) finding.Finding {
 		list = append(list, finding.Evidence{Text: fmt.Sprintf("%s more were done again by their process, and are not counted.",
 			words.Number(int64(f.again)))})
 	}
+	list = append(list, seen...)
 	return finding.Finding{
 		Certainty: finding.Proven,
 		Title: fmt.Sprintf("%s move the position of one open file under each other: %s began at the wrong place of %s", words.Upper(who),

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
+	"github.com/dptrace/dptrace/analyze/evidence/contents"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/words"
 )
@@ -17,7 +18,7 @@ import (
 var Rule = detect.Rule{
 	ID:      "shared-file-position",
 	Title:   "Workers move the position of one open file under each other",
-	Sources: []collect.Any{moved},
+	Sources: []collect.Any{moved, contents.Source},
 	Excuses: []detect.Excuse{{
 		Text:     "one process alone reads the file, or each seek and its read are behind a lock that the processes share.",
 		Excluded: func(_ *detect.Case, f *finding.Finding) bool { return f.Facts.(*file).taken > 0 },
@@ -41,7 +42,7 @@ func judge(c *detect.Case) detect.Verdict {
 	for _, f := range p.filesOf(c) {
 		switch {
 		case f.taken > 0:
-			found = append(found, proof(f))
+			found = append(found, proof(f, delivered(c)))
 		case !f.kernel && f.back >= several && len(f.workers()) > 1:
 			found = append(found, sighting(f))
 		case f.kernel && f.inTurns() && (f.loose >= uint64(len(f.movers)) || f.again > 0):
