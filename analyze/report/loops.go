@@ -100,7 +100,8 @@ func loops(r *analyze.Result) []loopTime {
 		at := finding.Loader{ID: ranks.ID(), At: ranks[0].At(), Role: string(ranks.Role())}
 		one := loopTime{Loader: at, Passes: l.Passes, Batches: l.Delivered, TotalS: seconds(int64(l.Total)), WaitedS: seconds(int64(l.Waited)),
 			WaitShare: math.Round(l.Share()*1e4) / 1e4, StepMS: ms(l.Step() / time.Duration(l.Delivered)),
-			Stages: []stage{}, Starts: []passStart{}, Slowest: []slowBatch{}, Indices: []int64{}, Files: []string{}, Stragglers: []straggler{}, Forecasts: []forecast{}}
+			Stages: []stage{}, Starts: []passStart{}, Slowest: []slowBatch{}, Indices: []int64{}, Files: []string{},
+			Stragglers: []straggler{}, Forecasts: []forecast{}}
 		one.ofRanks(l)
 		one.H2D = h2dOf(copiesOf(r, ranks))
 		for _, s := range l.Stages {
