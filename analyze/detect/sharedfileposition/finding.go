@@ -88,8 +88,10 @@ func note(f *file) finding.Finding {
 }
 
 func fix(f *file) string {
-	return fmt.Sprintf("# open the file in the worker: in the first __getitem__ (or __iter__), not in __init__\n"+
-		"if self.file is None:  # set in __init__\n"+
+	return fmt.Sprintf("# open the file in the worker. In __init__:\n"+
+		"self.file = None\n"+
+		"# and in __getitem__ (or __iter__), before it reads:\n"+
+		"if self.file is None:\n"+
 		"    self.file = open(%q, \"rb\")\n\n"+
 		"# or read without a position\n"+
 		"os.pread(self.file.fileno(), size, offset)", f.path)

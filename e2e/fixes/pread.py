@@ -1,0 +1,32 @@
+"""The file is opened in __init__, and two workers seek and read through its one position; to be read without one."""
+import os
+import time
+
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+
+class Records(Dataset):
+    def __init__(self, path):
+        self.file = open(path, "rb", buffering=0)
+
+    def __len__(self):
+        return 160
+
+    def __getitem__(self, i):
+        offset, size = i * 512, 512
+        self.file.seek(offset)
+        time.sleep(0.001)
+        return tensor(
+            self.file.read(size)  # FIX line os.pread
+        )
+
+
+def tensor(data):
+    return torch.tensor(list(data[:4] or b"none"), dtype=torch.float32)
+
+
+with open("records.bin", "wb") as f:
+    f.write(os.urandom(160 * 512))
+for x in DataLoader(Records(os.path.abspath("records.bin")), batch_size=4, num_workers=2):
+    pass
