@@ -22,12 +22,15 @@ __u64 lost_events; /* files that found no room in the ring: nobody asks for thei
 __u32 last_file; /* numbers of open files */
 
 /* An open file description that a process has inherited and moved, by its address. That is used again when all have closed
-   it; so whenever a process moves it after another one, it is looked up in its parent's descriptors, too: both have it. */
+   it; so whenever a process moves it after another one, it is looked up in its parent's descriptors, too: both have it. If its
+   parent has it no more, it is looked up in those of the other one. */
 struct description {
 	__u64 inode;
-	__u32 number; /* from 1; 0: the first has not inherited it, as it is not its parent's */
+	__u32 number; /* from 1; 0: the parent of the first has it not, and no second one that has it was seen */
 	__u32 first, last; /* id of the process that moved it first, and last */
 	__u32 told;
+	__u64 task; /* of the first */
+	__u32 fd, pad; /* its descriptor */
 };
 
 struct {
@@ -55,7 +58,8 @@ struct moves {
 	__u32 sought; /* 1: no read since the last seek */
 	__u32 open; /* 1 and more: reads since one that began elsewhere, which is not counted yet */
 	__s32 fd;
-	__s32 parent_fd; /* where its parent has the same open file; -1: it is the parent itself, which has inherited nothing */
+	__s32 parent_fd; /* where its parent has the same open file; -1: it is the parent itself, which has inherited nothing; or its parent has closed it */
+	__u64 task;
 };
 
 struct {
@@ -153,6 +157,16 @@ __noinline int at_parent(__u64 file, __u32 fd)
 	return -1;
 }
 
+/* Whether a process, which may have ended, has an open file as fd: memory that is no task any more says no. */
+static __always_inline bool has(__u64 task, __u32 fd, struct file *file)
+{
+	struct fdtable *table = BPF_CORE_READ((struct task_struct *)task, files, fdt);
+	struct file *its = 0;
+	if (fd < BPF_CORE_READ(table, max_fds))
+		bpf_probe_read_kernel(&its, sizeof(its), BPF_CORE_READ(table, fd) + fd);
+	return its == file;
+}
+
 static __always_inline struct description *described(struct file *file, struct inode *inode, struct proc *p, __u32 fd)
 {
 	__u64 key = (__u64)file, number = BPF_CORE_READ(inode, i_ino);
@@ -163,9 +177,13 @@ static __always_inline struct description *described(struct file *file, struct i
 		return 0;
 	if (d && d->inode == number && d->first == p->id)
 		return 0;
-	struct description fresh = { .inode = number, .first = p->id, .last = p->id };
-	if (at_parent((__u64)file, fd) >= 0)
+	struct description fresh = { .inode = number, .first = p->id, .last = p->id, .task = (__u64)bpf_get_current_task_btf(), .fd = fd };
+	if (at_parent((__u64)file, fd) >= 0) {
 		fresh.number = __sync_fetch_and_add(&last_file, 1) + 1;
+	} else if (d && d->inode == number && has(d->task, d->fd, file)) {
+		fresh = *d;
+		fresh.number = __sync_fetch_and_add(&last_file, 1) + 1;
+	}
 	if (bpf_map_update_elem(&descriptions, &key, &fresh, BPF_ANY)) {
 		__sync_fetch_and_add(&lost_files, 1);
 		return 0;
@@ -178,14 +196,21 @@ static __always_inline struct moves *moves_of(struct mover *key, struct proc *p,
 	struct moves *m = bpf_map_lookup_elem(&movers, key);
 	if (m)
 		return m;
-	struct moves none = { .fd = fd, .before = -1, .parent_fd = -1 };
-	if (p->flags & INHERITS) {
+	struct moves none = { .fd = fd, .before = -1, .parent_fd = -1, .task = (__u64)bpf_get_current_task_btf() };
+	if (p->flags & INHERITS)
 		none.parent_fd = at_parent((__u64)file, fd);
-		if (none.parent_fd < 0)
-			return 0;
-	}
 	bpf_map_update_elem(&movers, key, &none, BPF_NOEXIST);
 	return bpf_map_lookup_elem(&movers, key);
+}
+
+/* Whether two processes have the open file now: the calling one, and its parent or that which moved it last. */
+static __always_inline bool held(struct description *d, struct moves *m, struct file *file)
+{
+	if (m->parent_fd >= 0 && file_of(bpf_get_current_task_btf()->real_parent, m->parent_fd) == file)
+		return true;
+	struct mover before = { .file = d->number, .id = d->last };
+	struct moves *its = bpf_map_lookup_elem(&movers, &before);
+	return its ? has(its->task, its->fd, file) : has(d->task, d->fd, file);
 }
 
 /* A second process moves it: the recorder asks for its path while it is open. */
@@ -242,7 +267,8 @@ static __always_inline void read_from(struct moves *m, __s64 position, bool othe
 		m->missed = m->target;
 		m->open = 1;
 	}
-	if (!m->sought && others)
+	bool unseen = m->parent_fd < 0 && m->reads == 1 && !m->seeks; /* it may have sought before anybody knew that others have the file */
+	if (!m->sought && others && !unseen)
 		m->loose++;
 	m->sought = 0;
 }
@@ -275,8 +301,9 @@ int BPF_PROG(positions_moved, struct pt_regs *regs, long id)
 	if (!m)
 		return 0;
 	bool others = d->last != p->id;
-	if (others && m->parent_fd >= 0 && file_of(bpf_get_current_task_btf()->real_parent, m->parent_fd) != file)
+	if (others && !held(d, m, file))
 		return 0;
+	m->fd = c.fd;
 	if (c.seek)
 		seek(m, &c);
 	else

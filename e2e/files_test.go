@@ -15,6 +15,8 @@ var kernelCases = []tierCase{
 		kernel: "shared-file-position proven Workers 0 and 1 records.bin (Records.__init__)"},
 	{name: "a worker and the main process", command: "python positions.py main",
 		kernel: "shared-file-position proven and another process records.bin (Records.__init__)"},
+	{name: "closed by the main process when the workers have it", command: "python positions.py closed",
+		kernel: "shared-file-position proven Workers 0 and 1 records.bin (Records.__init__)"},
 	{name: "a lock that is no lock between processes", command: "python positions.py threadlock",
 		kernel: "shared-file-position proven Workers 0 and 1 records.bin (Records.__init__)"},
 

@@ -724,7 +724,8 @@ type Position struct {
 	File   uint32 `col:"file"`   // the open file, from 1 in its part and source
 	Path   string `col:"path"`   // absolute; without a slash only the name is known
 	Fd     int32  `col:"fd"`     // its descriptor in the process
-	Origin string `col:"origin"` // inherited (the parent has the same open file), "" it is the parent
+	// inherited: the parent has the same open file; shared: another process has, the parent no more; "": it is the parent
+	Origin string `col:"origin"`
 	Seeks  uint64 `col:"seeks"`  // lseek; 0 of fdinfo, here and below
 	Reads  uint64 `col:"reads"`  // read, readv
 	Turns  uint64 `col:"turns"`  // seeks and reads before which another process had moved the position

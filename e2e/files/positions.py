@@ -1,6 +1,6 @@
 """Reads records of a file in workers. Which ones, and how many went wrong, is printed: who reads which is left to chance.
 
-usage: positions.py seek|main|threadlock|own|pread|lock|queue
+usage: positions.py seek|main|closed|threadlock|own|pread|lock|queue
 """
 import multiprocessing
 import os
@@ -54,6 +54,8 @@ with open("records.bin", "wb") as f:
 records = Records("records.bin")
 wrong = 0
 for batch in DataLoader(records, batch_size=4, num_workers=1 if HOW == "main" else 2):
+    if HOW == "closed":
+        records.file.close()
     if HOW == "main":
         records[RECORDS - 1]
     wrong += int((batch[:, 0] != batch[:, 1]).sum())

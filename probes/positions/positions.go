@@ -124,8 +124,11 @@ func (w *watcher) tell(last bool) {
 
 func (w *watcher) row(mover positionsMover, m positionsMoves, f *file, node probe.Node, final bool) traces.Position {
 	origin := ""
-	if m.ParentFd >= 0 {
+	switch {
+	case m.ParentFd >= 0:
 		origin = "inherited"
+	case node.Inherit:
+		origin = "shared"
 	}
 	return traces.Position{
 		Head: traces.Head{TsNS: probe.Now(), Proc: w.Number(node)}, File: mover.File, Path: f.path, Fd: m.Fd, Origin: origin,

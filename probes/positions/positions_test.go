@@ -182,6 +182,33 @@ for i in range(4):
 os.wait()`, []string{
 			"data : 4 seeks, 0 reads, 4 turns, 0 taken, 0 places, 0 again, 0 loose",
 			"data inherited: 4 seeks, 4 reads, 4 turns, 3 taken, 3 places, 0 again, 0 loose"}},
+		{"closed by the parent when it has forked", `
+def first():
+    wait()
+    for i in range(10):
+        seek(i)
+        hand(); wait()
+        assert read() == 51 + i
+    hand()
+def second():
+    wait()
+    for i in range(10):
+        wait()
+        seek(50 + i)
+        assert read() == 50 + i
+        hand()
+    wait()
+for who, child in enumerate((first, second)):
+    if os.fork() == 0:
+        child()
+        os._exit(0)
+os.close(fd)
+for _, begin in pipes:
+    os.write(begin, b'.')
+for _ in pipes:
+    assert os.wait()[1] == 0`, []string{ // the first seek is not seen: nobody knew yet that two have it
+			"data shared: 9 seeks, 10 reads, 10 turns, 8 taken, 8 places, 0 again, 0 loose",
+			"data shared: 10 seeks, 10 reads, 10 turns, 0 taken, 0 places, 0 again, 0 loose"}},
 		{"pread, mmap, one's own open, a pipe and random bytes", `
 memory = mmap.mmap(fd, 0, prot=mmap.PROT_READ)
 def worker():

@@ -20,6 +20,9 @@ type positionsDescription struct {
 	First  uint32
 	Last   uint32
 	Told   uint32
+	Task   uint64
+	Fd     uint32
+	Pad    uint32
 }
 
 type positionsMover struct {
@@ -44,6 +47,7 @@ type positionsMoves struct {
 	Open     uint32
 	Fd       int32
 	ParentFd int32
+	Task     uint64
 }
 
 type positionsPositionEvent struct {

@@ -1,6 +1,7 @@
 package sharedfileposition_test
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 
@@ -42,7 +43,8 @@ func (s scene) counted() { s.Add(0, traces.Overhead{Probe: "positions"}) }
 
 // moved is what a process did to an open file.
 func (s scene) moved(proc, file uint32, p traces.Position) {
-	p.File, p.Path, p.Fd, p.Origin, p.Source, p.Final = file, "/data/train.bin", 5, "inherited", "kernel", true
+	p.File, p.Path, p.Fd, p.Source, p.Final = file, "/data/train.bin", 5, "kernel", true
+	p.Origin = cmp.Or(p.Origin, "inherited")
 	s.Add(proc, p)
 }
 
@@ -133,6 +135,11 @@ var cases = []struct {
 		s.digests(func(_ int, i int64) int64 { return i })
 	}, "proven", []string{"Of 8 samples whose content is known of two times or more, none came out differently"}},
 	{"samples that nobody looked at", "kernel", func(s scene) { s.astray() }, "proven", []string{"not:came out"}},
+	{"closed by the main process since", "kernel", func(s scene) {
+		for proc := range uint32(2) {
+			s.moved(2+proc, 1, traces.Position{Origin: "shared", Seeks: 10, Reads: 10, Turns: 9, Taken: 5, Places: 5, Sought: int64(proc)})
+		}
+	}, "proven", []string{"was opened before the workers were forked, and closed there since: 2 processes"}},
 	{"two files", "kernel", func(s scene) {
 		for file := range uint32(2) {
 			s.moved(2, 1+file, traces.Position{Seeks: 10, Reads: 10, Turns: 9, Taken: 5, Places: 5, Sought: 1})

@@ -15,8 +15,8 @@ func proof(f *file, seen []finding.Evidence) finding.Finding {
 		who += " and another process"
 	}
 	list := []finding.Evidence{{
-		Text: fmt.Sprintf("%s was opened%s before the workers were forked: %s have one open file description, and one position in it (%s, %s).",
-			f.path, f.at, words.Count(len(f.movers), "process"), count(f.seeks, "seek"), count(f.reads, "read")),
+		Text: fmt.Sprintf("%s was opened%s before the workers were forked%s: %s have one open file description, and one position in it (%s, %s).",
+			f.path, f.at, f.since(), words.Count(len(f.movers), "process"), count(f.seeks, "seek"), count(f.reads, "read")),
 		Refs: f.refs(),
 	}, {
 		Text: fmt.Sprintf("%s of these reads began elsewhere than where their process had sought right before: "+
@@ -85,6 +85,16 @@ func note(f *file) finding.Finding {
 		Proof:     "kernel",
 		Facts:     f,
 	}
+}
+
+// since says what became of the main process' descriptor, if it is not open any more.
+func (f *file) since() string {
+	for _, m := range f.movers {
+		if m.Origin != "shared" {
+			return ""
+		}
+	}
+	return ", and closed there since"
 }
 
 func fix(f *file) string {
