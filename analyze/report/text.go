@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -87,10 +88,7 @@ func (p *page) headline(r *analyze.Result) {
 	default:
 		s, text = green, "Nothing wrong found"
 	}
-	command := strings.Join(r.Timeline.Command, " ")
-	if command == "" {
-		command = "a command that is not known"
-	}
+	command := cmp.Or(r.Timeline.CommandLine(), "a command that is not known")
 	for i, l := range wrap(p.clean(text+": "+command), p.Width) {
 		if i == 0 && strings.HasPrefix(l, text) {
 			p.line(p.paint(s, text) + p.paint(bold, strings.TrimPrefix(l, text)))

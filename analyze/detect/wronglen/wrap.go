@@ -190,8 +190,12 @@ func (w *wrap) alone() {
 	case w.most < 0:
 		w.why = "the length of the dataset is not in the trace"
 	case int64(w.again) < w.most:
+		all := words.Number(w.most)
+		if w.least != w.most {
+			all = "at most " + all
+		}
 		w.why = fmt.Sprintf("%d of %s samples are known to have the same content in each of several passes: "+
-			"too few to exclude that two indices give the same sample", w.again, words.Number(w.most))
+			"too few to exclude that two indices give the same sample", w.again, all)
 	}
 }
 
