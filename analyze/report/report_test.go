@@ -93,6 +93,22 @@ func TestShortWhereLittleIsWrong(t *testing.T) {
 	}
 }
 
+// A program that failed is not told that nothing is wrong, and no more.
+func TestFailed(t *testing.T) {
+	for code, want := range map[int]string{-1: "Nothing wrong found: ", 0: "Nothing wrong found: ", 130: "Nothing wrong found: ",
+		1: "Nothing wrong found, though the program failed: ", 137: "Nothing wrong found, though the program failed: "} {
+		r := clean()
+		r.Timeline.ExitCode = code
+		var b bytes.Buffer
+		if err := Text(&b, r, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(b.String(), want) {
+			t.Errorf("exit code %d: %.60q, want %q", code, b.String(), want)
+		}
+	}
+}
+
 func TestPlainTextIsASCIIWithoutEscapes(t *testing.T) {
 	for name, make := range results {
 		var text bytes.Buffer

@@ -83,6 +83,8 @@ func (p *page) headline(r *analyze.Result) {
 		s, text = yellow, "No verdict, nothing could be checked"
 	case len(Incomplete(r)) > 0:
 		s, text = yellow, "Nothing found, but the recording is not complete"
+	case failed(r.Timeline.ExitCode):
+		s, text = yellow, "Nothing wrong found, though the program failed"
 	case accepted > 0:
 		s, text = green, "Nothing wrong found but what was accepted"
 	default:
@@ -97,6 +99,9 @@ func (p *page) headline(r *analyze.Result) {
 		p.line(p.paint(bold, l))
 	}
 }
+
+// failed reports whether a program ended by an error, and not by Ctrl-C or SIGTERM; -1: how is not known.
+func failed(code int) bool { return code > 0 && code != 130 && code != 143 }
 
 // unhooked says, where nothing was watched, why, and what to type.
 func (p *page) unhooked(r *analyze.Result) {
