@@ -62,7 +62,8 @@ type Act struct {
 	Pid      int32  `col:"pid"`       // of the other; of signal: negative: a process group, 0: its own; of status: 0: os.system's child
 	Signal   int32  `col:"signal"`    // number, of signal
 	ExitCode int32  `col:"exit_code"` // of status, as multiprocessing's: -N for signal N
-	// of status: yes (the program looked at it, or got it as an exception), no (not so far: a later row says so)
+	// of status: yes (the program looked at it, or got it as an exception), no (not so far: a later row says so), "" (nobody knows: a
+	// library waited for the child, the program gets what it prints, or it has a queue or the like through which it may tell)
 	Read    string `col:"read"`
 	By      string `col:"by"`       // Python's function or attribute
 	BeginNS int64  `col:"begin_ns"` // of os.system's child: not earlier; else 0

@@ -48,9 +48,13 @@ func (s *scene) kernel(proc uint32, code, signal int32) {
 }
 
 // told is that a parent waited for a process, and whether anything looked at what
-// it got.
+// it got; "": nobody can say so.
 func (s *scene) told(parent, pid, code int32, read string) {
-	s.Add(uint32(parent), traces.Act{Op: "status", Pid: pid, ExitCode: code, Read: "no", By: "Popen.returncode"})
+	first := read
+	if read == "yes" {
+		first = "no"
+	}
+	s.Add(uint32(parent), traces.Act{Op: "status", Pid: pid, ExitCode: code, Read: first, By: "Popen.returncode"})
 	if read == "yes" {
 		s.Add(uint32(parent), traces.Act{Op: "status", Pid: pid, ExitCode: code, Read: read, By: "subprocess.call"})
 	}

@@ -15,7 +15,7 @@ import (
 type doubt int
 
 const (
-	actedOn   doubt = iota // the caller may have read the status
+	actedOn   doubt = iota // the caller may have read the status, or what was printed
 	answer                 // the exit code may be one
 	replaced               // another attempt may have taken its place
 	helper                 // it may be expected to fail
@@ -25,7 +25,7 @@ const (
 )
 
 var excuses = []detect.Excuse{
-	{Text: "the caller reads how this process ended and acts on it.", Excluded: without(actedOn)},
+	{Text: "the caller looks at how this process ended, or at what it told, and acts on it.", Excluded: without(actedOn)},
 	{Text: "its exit code is an answer that somebody waits for (converged, out of time).", Excluded: without(answer)},
 	{Text: "it was tried again with other arguments, which went well.", Excluded: without(replaced)},
 	{Text: "it is a helper, whose failure the caller expects.", Excluded: without(helper)},
@@ -47,7 +47,7 @@ func (r *run) doubtsOf(c *crashed) (all []doubt) {
 	if c.answered() {
 		all = append(all, answer)
 	}
-	if c.read != ignored && r.substitute(c) {
+	if r.substitute(c) {
 		all = append(all, replaced)
 	}
 	if probe(p) || !trained(p) && (r.anyTrained() || c.raised == nil && p.Fault() == nil) {
@@ -72,7 +72,7 @@ func (c *crashed) answered() bool {
 type reading int
 
 const (
-	unseen  reading = iota // it was not watched
+	unseen  reading = iota // it was not watched, or has other ways to know
 	ignored                // it waited, and nothing looked at what it got
 	looked
 )
@@ -85,8 +85,11 @@ func (r *run) reader(p *timeline.Process) (by *timeline.Process, read reading) {
 		by = carried.Parent.Final()
 	}
 	for i := range carried.Told {
-		if read = max(read, ignored); carried.Told[i].Read == "yes" {
+		switch carried.Told[i].Read {
+		case "yes":
 			read = looked
+		case "no":
+			read = max(read, ignored)
 		}
 	}
 	return by, read

@@ -236,7 +236,7 @@ func (r *run) hidden(c *crashed) finding.Evidence {
 		if refs = append(refs, r.ref("act", last.Seq)); c.read == looked {
 			text += fmt.Sprintf(" Its parent looked at how it ended (%s).", last.By)
 		} else {
-			text += fmt.Sprintf(" Its parent waited for it (%s), and nothing looked at what came of it.", last.By)
+			text += fmt.Sprintf(" Its parent waited for it (%s), and did not look at its exit code.", last.By)
 		}
 	}
 	if c.certainty == finding.Proven && !r.anyTrained() {

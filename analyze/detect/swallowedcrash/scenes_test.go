@@ -18,7 +18,7 @@ var scenes = []struct {
 		s.told(1, 101, 1, "no")
 		s.kernel(1, 0, 0)
 		s.End("0")
-	}, "proven|nothing looked at what came of it|train.py crashed (KeyError, exit code 1) and the command exited with 0|Nobody caught KeyError: no such key, at data.py:31 in load|3 batches into it, after 2 optimizer steps|sys.exit(result.returncode)|The command, `python3 run.py`, exited with 0", "set -e"},
+	}, "proven|did not look at its exit code|train.py crashed (KeyError, exit code 1) and the command exited with 0|Nobody caught KeyError: no such key, at data.py:31 in load|3 batches into it, after 2 optimizer steps|sys.exit(result.returncode)|The command, `python3 run.py`, exited with 0", "set -e"},
 	{"a wrapper in shell", "kernel", func(s *scene) {
 		s.process(1, 99, "target", bash, "bash run.sh")
 		s.torch(2, 100, "python", "python3 train.py")
@@ -84,7 +84,7 @@ var scenes = []struct {
 		s.kernel(2, 1, 0)
 		s.kernel(1, 0, 0)
 		s.End("0")
-	}, "likely|no bug if the caller reads how", ""},
+	}, "likely|no bug if the caller looks at how", ""},
 	{"make, of which nobody knows what it was told to do about it", "kernel", func(s *scene) {
 		s.process(1, 99, "target", "/usr/bin/make", "make -k models")
 		s.torch(2, 100, "python", "python3 train.py")
@@ -93,7 +93,7 @@ var scenes = []struct {
 		s.kernel(2, 1, 0)
 		s.kernel(1, 0, 0)
 		s.End("0")
-	}, "likely|no bug if the caller reads how", ""},
+	}, "likely|no bug if the caller looks at how", ""},
 	{"a wrapper that looks at the exit code", "kernel", func(s *scene) {
 		s.torch(1, 99, "target", "python3 run.py")
 		s.torch(2, 100, "python", "python3 train.py --fast")
@@ -160,7 +160,30 @@ var scenes = []struct {
 		s.kernel(3, 0, 0)
 		s.kernel(1, 0, 0)
 		s.End("0")
+	}, "likely|no bug if it was tried again with other arguments|train.py crashed (ValueError", "the caller looks at"},
+	{"the last one of a sweep, whose driver waits for nobody's code", "kernel", func(s *scene) {
+		s.torch(1, 99, "target", "python3 sweep.py")
+		s.torch(2, 100, "python", "python3 train.py --lr 0.1")
+		s.trains(2)
+		s.kernel(2, 0, 0)
+		s.torch(3, 100, "python", "python3 train.py --lr 1")
+		s.trains(3)
+		s.raises(3, "ValueError")
+		s.kernel(3, 1, 0)
+		s.told(1, 102, 1, "no")
+		s.kernel(1, 0, 0)
+		s.End("0")
 	}, "proven|train.py crashed (ValueError", ""},
+	{"a driver that gets what the training prints, or waits through a library", "kernel", func(s *scene) {
+		s.torch(1, 99, "target", "python3 sweep.py")
+		s.torch(2, 100, "python", "python3 train.py --lr 1")
+		s.trains(2)
+		s.raises(2, "ValueError")
+		s.kernel(2, 1, 0)
+		s.told(1, 101, 1, "")
+		s.kernel(1, 0, 0)
+		s.End("0")
+	}, "likely|no bug if the caller looks at how this process ended, or at what it told", "did not look at its exit code"},
 	{"hook tier, the parent waited for it", "hook", func(s *scene) {
 		s.torch(1, 99, "target", "python3 run.py")
 		s.torch(2, 100, "fork", "python3 run.py")

@@ -1,11 +1,14 @@
 """What this process does to others: the signals that it sends, and what it learns of children that ended badly, and whether
 the program looks at it. Of a child that ends with 0 nothing is written.
 
-Whether a result is used says the caller's bytecode: what comes after the call.
+Whether a result is used says the caller's bytecode: what comes after the call. Nobody can say so where a library waits for the child,
+where the program gets what the child prints, or may be told by it through a queue or the like.
 """
+import functools
 import opcode
 import os
 import sys
+import types
 from _thread import get_ident
 
 from ..patch import wrapping
@@ -24,6 +27,7 @@ after_end = None  # asked after the status of each multiprocessing.Process that 
 _told = set()
 _last = {}  # by thread: (pid, exit code) of the child that ended badly last, of which a function of subprocess has learned
 _pids = Notes()  # of a CompletedProcess its pid
+_mute = Notes()  # of a multiprocessing.Process: True if it got nothing through which it could tell its parent anything
 
 
 def write(facts):
@@ -52,30 +56,46 @@ def inside(frame):
     return type(name) is str and (name in ("subprocess", "os") or name.startswith(("multiprocessing.", "dptrace_hook")))
 
 
+def ours(frame):
+    """Reports whether it is code of the program's own that waits, if need be through subprocess and the like."""
+    while frame is not None and inside(frame):
+        frame = frame.f_back
+    return frame is not None and not objects.library(objects.plain(frame.f_globals).get("__name__"))
+
+
 def learned(pid, code, read, by, begin=0):
-    """A child's status that is no good. begin: of a child whose pid nobody knows."""
+    """A child's status that is no good. read: whether the program looked at it, None: nobody knows. begin: of a child whose pid
+    nobody knows."""
     key = (pid, begin, read)
     if key in _told or len(_told) >= _MAX_TOLD:
         return
     _told.add(key)
-    write({"op": "status", "pid": pid, "exit_code": code, "read": "yes" if read else "no", "by": by, "begin_ns": begin})
+    write({"op": "status", "pid": pid, "exit_code": code, "read": {True: "yes", False: "no"}.get(read, ""), "by": by, "begin_ns": begin})
 
 
-def got(pid, code, frame, by):
-    """A caller got a status."""
+def got(pid, code, frame, by, heard):
+    """A caller got a status. heard: whether the program may know of another way how it went."""
     if type(code) is not int or code == 0 or type(pid) is not int:
         return
-    if inside(frame):
+    within = inside(frame)
+    if within:
+        if frame.f_code.co_name == "__del__":
+            return  # the object goes, and looks whether its child is gone
         _last[get_ident()] = pid, code
-        learned(pid, code, frame.f_code.co_name in ("check_returncode", "__repr__"), by)
-    else:
-        learned(pid, code, used(frame), by)
+    read = frame.f_code.co_name in ("check_returncode", "__repr__") if within else used(frame)
+    learned(pid, code, read or (None if heard or not ours(frame) else False), by)
+
+
+def captured(waited):
+    """Reports whether the program gets what a child prints."""
+    d = objects.attributes(waited)
+    return d.get("stdout") is not None or d.get("stderr") is not None
 
 
 def _asked(by):
     """After Popen.wait() and Popen.poll()."""
     def asked(_, code, args, kwargs):
-        got(objects.attributes(args[0]).get("pid"), code, wrapping.caller(), by)
+        got(objects.attributes(args[0]).get("pid"), code, wrapping.caller(), by, captured(args[0]))
     return asked
 
 
@@ -104,7 +124,7 @@ def _returncode(cls, pid_of, by):
     """A property in place of an attribute, which stays where it is: in the instance's dictionary. All that it needs is bound to it:
     Popen.__del__ asks for it, also as the interpreter ends."""
     own, called = cls.__dict__["__dict__"].__get__, objects.called
-    tell = guard.closing(lambda self, code: got(pid_of(self), code, wrapping.caller(), by))
+    tell = guard.closing(lambda self, code: got(pid_of(self), code, wrapping.caller(), by, captured(self)))
 
     def read(self):
         try:
@@ -144,6 +164,68 @@ def _status(process):
     return d.get("pid"), d.get("returncode")
 
 
+_MOST = 300  # things that are looked at of one Process
+
+
+def mute(process):
+    """Reports whether a multiprocessing.Process that is not started yet gets nothing through which it could tell its parent anything:
+    no queue, pipe, event or shared value among its arguments, its attributes, and what its functions use."""
+    rest, seen = [v for k, v in objects.attributes(process).items() if k not in _STANDARD], set()
+    function = objects.attributes(process).get("_target")
+    if type(function) is types.FunctionType and objects.library(function.__module__):
+        return False  # a worker of torch's, or the like
+    rest.append(objects.member(type(process), "run"))
+    while rest:
+        thing = rest.pop()
+        if id(type(thing)) in objects.ATOMS or id(thing) in seen:
+            continue
+        seen.add(id(thing))
+        if len(seen) > _MOST or objects.module(type(thing)).startswith(_CHANNELS):
+            return False
+        rest.extend(_inside(thing)[:_MOST])
+    return True
+
+
+def _inside(thing):
+    """What a thing is made of, or uses."""
+    kind = type(thing)
+    if id(kind) in objects.SEQUENCES:
+        return list(thing)
+    if id(kind) in objects.DICTS:
+        return list(thing.values())
+    if kind is types.FunctionType:
+        return list(_uses(thing))
+    if kind is types.MethodType:
+        return [thing.__func__, thing.__self__]
+    if kind is functools.partial:
+        return list(objects.partial(thing))
+    module = objects.module(kind)
+    return [] if objects.library(module) and module not in ("types", "argparse") else list(objects.attributes(thing).values())
+
+
+# Names under which a Process has what says nothing of the program; and modules of what processes talk through.
+_STANDARD = {"_identity", "_config", "_parent_pid", "_parent_name", "_popen", "_closed", "_name"}
+_CHANNELS = ("multiprocessing.queues", "multiprocessing.connection", "multiprocessing.managers", "multiprocessing.synchronize",
+             "multiprocessing.sharedctypes", "multiprocessing.shared_memory", "multiprocessing.heap", "torch.multiprocessing", "_multiprocessing",
+             "_socket", "socket", "mmap")
+
+
+def _uses(function):
+    """What a function of the program's has in its closure, in its defaults, and in those globals that its code names."""
+    if objects.library(function.__module__):
+        return
+    for cell in function.__closure__ or ():
+        try:
+            yield cell.cell_contents
+        except ValueError:
+            pass  # it is empty
+    yield from function.__defaults__ or ()
+    known = objects.plain(function.__globals__)
+    for name in function.__code__.co_names:
+        if name in known:
+            yield known[name]
+
+
 def watch_process(module):
     """multiprocessing.process was imported."""
     base = module.BaseProcess
@@ -151,16 +233,19 @@ def watch_process(module):
     def joined(_, result, args, kwargs):
         pid, code = _status(args[0])
         if code and type(pid) is int:
-            learned(pid, code, False, "Process.join")
+            learned(pid, code, False if _mute.of(args[0]) and ours(wrapping.caller()) else None, "Process.join")
         if code is not None and after_end is not None:
             after_end(args[0])
 
     def exitcode(_, code, args, kwargs):
         frame = wrapping.caller()
         if code and not inside(frame):
-            got(_status(args[0])[0], code, frame, "Process.exitcode")
+            got(_status(args[0])[0], code, frame, "Process.exitcode", not _mute.of(args[0]))
         if code is not None and after_end is not None:
             after_end(args[0])
+    def starting(args, kwargs):
+        _mute.put(args[0], mute(args[0]))
+    wrapping.wrap(base, "start", before=starting)
     wrapping.wrap(base, "join", after=joined)
     original = base.__dict__["exitcode"]
     if wrapping.original_of(original.fget) is None:
@@ -169,7 +254,9 @@ def watch_process(module):
 
 def ran(status, begin):
     """os.system() has returned."""
-    learned(0, -(status & 0x7f) if status & 0x7f else status >> 8, used(wrapping.caller()), "os.system", begin)
+    caller = wrapping.caller()
+    read = used(caller) or (False if ours(caller) else None)
+    learned(0, -(status & 0x7f) if status & 0x7f else status >> 8, read, "os.system", begin)
 
 
 def watch_signals():
