@@ -53,6 +53,7 @@ struct moves {
 	__u64 places; /* of them those that sought another place than the one before */
 	__u64 again; /* reads that would be among taken, but the process sought the same place again */
 	__u64 loose; /* reads without a seek of their own, from where another process had left the position */
+	__u64 asked; /* the same of asking for the position */
 	__s64 target; /* of the last seek */
 	__s64 missed, before; /* targets of the read that began elsewhere last, and of that which was counted last */
 	__u32 sought; /* 1: no read since the last seek */
@@ -78,7 +79,7 @@ const struct position_event *unused_position_event __attribute__((unused));
 
 enum { S_IFMT = 0170000, S_IFREG = 0100000 }; /* include/uapi/linux/stat.h */
 enum { FMODE_READ = 1, FMODE_ATOMIC_POS = 0x8000 }; /* include/linux/fs.h; the second: of regular files and folders */
-enum { SEEK_SET = 0 };
+enum { SEEK_SET = 0, SEEK_CUR = 1 };
 enum { MOST_TRIED = 128 }; /* descriptors of a parent */
 enum { PATIENCE = 64 }; /* reads after which one that began elsewhere is not done again */
 
@@ -258,6 +259,20 @@ static __always_inline void seek(struct moves *m, struct call *c)
 	}
 }
 
+/* tell(), as of np.fromfile, which seeks to where it was told to be: as a read, it is to be where the process has sought. */
+static __always_inline void ask(struct moves *m, __s64 position, bool others)
+{
+	if (m->open && ++m->open > PATIENCE)
+		settle(m);
+	if (m->sought && others && position != m->target) {
+		m->missed = m->target;
+		m->open = 1;
+		m->sought = 0;
+	} else if (!m->sought && others && m->reads) {
+		m->asked++;
+	}
+}
+
 static __always_inline void read_from(struct moves *m, __s64 position, bool others)
 {
 	m->reads++;
@@ -304,10 +319,15 @@ int BPF_PROG(positions_moved, struct pt_regs *regs, long id)
 	if (others && !held(d, m, file))
 		return 0;
 	m->fd = c.fd;
+	__s64 position = BPF_CORE_READ(file, f_pos);
+	if (c.seek && c.whence == SEEK_CUR && !c.offset) {
+		ask(m, position, others);
+		return 0; /* nothing was moved */
+	}
 	if (c.seek)
 		seek(m, &c);
 	else
-		read_from(m, BPF_CORE_READ(file, f_pos), others);
+		read_from(m, position, others);
 	if (others)
 		m->turns++;
 	d->last = p->id;

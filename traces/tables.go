@@ -721,22 +721,23 @@ type ShmFull struct {
 // inherited (lseek(2) and read(2) move it for all of them). Counts are from the
 // fork on; later rows of the same file and process have later counts.
 type Position struct {
-	Head          // proc: which
-	File   uint32 `col:"file"`   // the open file, from 1 in its part and source
-	Path   string `col:"path"`   // absolute; without a slash only the name is known
-	Fd     int32  `col:"fd"`     // its descriptor in the process
+	Head        // proc: which
+	File uint32 `col:"file"` // the open file, from 1 in its part and source
+	Path string `col:"path"` // absolute; without a slash only the name is known
+	Fd   int32  `col:"fd"`   // its descriptor in the process
 	// inherited: the parent has the same open file; shared: another process has, the parent no more; "": it is the parent
 	Origin string `col:"origin"`
-	Seeks  uint64 `col:"seeks"`  // lseek; 0 of fdinfo, here and below
-	Reads  uint64 `col:"reads"`  // read, readv
-	Turns  uint64 `col:"turns"`  // seeks and reads before which another process had moved the position
+	Seeks  uint64 `col:"seeks"` // lseek, but for those that only ask for the position; 0 of fdinfo, here and below
+	Reads  uint64 `col:"reads"` // read, readv
+	Turns  uint64 `col:"turns"` // seeks and reads before which another process had moved the position
 	// reads that began elsewhere than where the process had sought right before, as another process had moved the position
-	// between the two; those that it did again at once are not among them
+	// between the two, and times that it asked for the position then; those that it did again at once are not among them
 	Taken  uint64 `col:"taken"`
 	Places uint64 `col:"places"` // of Taken those that had sought another place than the one before of the same process
 	Sought int64  `col:"sought"` // offset that the last of Taken had sought; -1: there is none
 	Again  uint64 `col:"again"`  // reads that began elsewhere, after which the process sought the same place once more
 	Loose  uint64 `col:"loose"`  // reads without a seek of their own, from where another process had left the position
+	Asked  uint64 `col:"asked"`  // times it asked for the position, after a read, where another process had left it
 	Looks  uint64 `col:"looks"`  // of fdinfo: how often the position was looked at; 0 of kernel, here and below
 	Moved  uint64 `col:"moved"`  // looks at which it was another one than before
 	Back   uint64 `col:"back"`   // of them those at which it was smaller

@@ -182,6 +182,24 @@ for i in range(4):
 os.wait()`, []string{
 			"data : 4 seeks, 0 reads, 4 turns, 0 taken, 0 places, 0 again, 0 loose",
 			"data inherited: 4 seeks, 4 reads, 4 turns, 3 taken, 3 places, 0 again, 0 loose"}},
+		{"asked for between a seek and its read, as np.fromfile does", `
+def first():
+    for i in range(10):
+        seek(i)
+        hand(); wait()
+        os.lseek(fd, os.lseek(fd, 0, os.SEEK_CUR), os.SEEK_SET)
+        read()
+def second():
+    for i in range(10):
+        wait()
+        assert os.lseek(fd, 0, os.SEEK_CUR) == i * SIZE
+        seek(50 + i)
+        assert os.lseek(fd, 0, os.SEEK_CUR) == (50 + i) * SIZE
+        assert read() == 50 + i
+        hand()
+fork(first, second)`, []string{
+			"data inherited: 10 seeks, 10 reads, 10 turns, 0 taken, 0 places, 0 again, 0 loose",
+			"data inherited: 20 seeks, 10 reads, 10 turns, 10 taken, 10 places, 0 again, 0 loose"}},
 		{"closed by the parent when it has forked", `
 def first():
     wait()

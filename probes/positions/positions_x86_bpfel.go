@@ -40,6 +40,7 @@ type positionsMoves struct {
 	Places   uint64
 	Again    uint64
 	Loose    uint64
+	Asked    uint64
 	Target   int64
 	Missed   int64
 	Before   int64

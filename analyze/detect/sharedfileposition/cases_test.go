@@ -166,7 +166,19 @@ var cases = []struct {
 		s.moved(3, 2, traces.Position{Seeks: 10, Reads: 10, Turns: 1})
 	}, "likely", nil},
 
+	{"buffered, behind a lock", "kernel", func(s scene) {
+		for proc := range uint32(4) {
+			s.moved(2+proc, 1, traces.Position{Seeks: 100, Reads: 200, Turns: 150, Sought: -1, Loose: 90})
+		}
+	}, "likely", []string{"360 reads began where another process had left it in train.bin", "a lock does not help", "share the rest of the file out",
+		"not:one process alone", "not:behind a lock that"}},
+
 	// Worth knowing.
+	{"a queue of records, with a look at its header by each", "kernel", func(s scene) {
+		for proc := range uint32(4) {
+			s.moved(2+proc, 1, traces.Position{Seeks: 2, Reads: 100, Turns: 60, Sought: -1, Loose: 60})
+		}
+	}, "note", []string{"240 of 400 reads began where another process had left the position"}},
 	{"a queue of records", "kernel", func(s scene) {
 		s.moved(2, 1, traces.Position{Reads: 100, Turns: 60, Sought: -1, Loose: 60})
 		s.moved(3, 1, traces.Position{Reads: 100, Turns: 60, Sought: -1, Loose: 60})
@@ -201,6 +213,16 @@ var cases = []struct {
 	{"spawned workers inherit nothing", "spawn", func(scene) {}, "not-applicable", nil},
 
 	// Not known.
+	{"some reads of those who seek begin where another process has left the position", "kernel", func(s scene) {
+		for proc := range uint32(4) {
+			s.moved(2+proc, 1, traces.Position{Seeks: 100, Reads: 100, Turns: 60, Sought: -1, Loose: uint64(proc / 2)})
+		}
+	}, "cannot-tell", []string{"2 times a process went on from where another one had left the position"}},
+	{"some ask where they are after they have read", "kernel", func(s scene) {
+		for proc := range uint32(4) {
+			s.moved(2+proc, 1, traces.Position{Seeks: 100, Reads: 100, Turns: 60, Sought: -1, Asked: 1})
+		}
+	}, "cannot-tell", []string{"4 times a process went on from where another one had left the position (400 reads)"}},
 	{"it does not move, hook tier", "hook", func(s scene) {
 		for proc := range uint32(4) {
 			s.seen(2+proc, 20, 0, 0)

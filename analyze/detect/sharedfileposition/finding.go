@@ -14,11 +14,7 @@ func proof(f *file, seen []finding.Evidence) finding.Finding {
 	if len(f.workers()) < len(f.movers) {
 		who += " and another process"
 	}
-	list := []finding.Evidence{{
-		Text: fmt.Sprintf("%s was opened%s before the workers were forked%s: %s have one open file description, and one position in it (%s, %s).",
-			f.path, f.at, f.since(), words.Count(len(f.movers), "process"), count(f.seeks, "seek"), count(f.reads, "read")),
-		Refs: f.refs(),
-	}, {
+	list := []finding.Evidence{f.opened(), {
 		Text: fmt.Sprintf("%s of these reads began elsewhere than where their process had sought right before: "+
 			"another process had moved the position between the two.", words.Number(int64(f.taken))),
 	}, {
@@ -43,6 +39,25 @@ func proof(f *file, seen []finding.Evidence) finding.Finding {
 		Fix:   fix(f),
 		Proof: "kernel",
 		Facts: f,
+	}
+}
+
+// torn is that processes read on from where others have left the position, although they seek.
+func torn(f *file, seen []finding.Evidence) finding.Finding {
+	list := []finding.Evidence{f.opened(), {
+		Text: fmt.Sprintf("%s of these reads began where another process had left the position, without a seek of their own. A buffered file "+
+			"seeks inside of its buffer without asking the kernel, and takes what it reads then for the bytes after its buffer: a lock does not help.",
+			words.Number(int64(f.loose))),
+	}}
+	return finding.Finding{
+		Certainty: finding.Likely,
+		Title: fmt.Sprintf("%s read one open file through buffers of their own and one position: %s began where another process had left it in %s",
+			words.Upper(words.Ints("worker", f.numbers())), count(f.loose, "read"), filepath.Base(f.path)),
+		Evidence: append(list, seen...),
+		Cost:     fmt.Sprintf("%s of %s may have got bytes of another place", words.Number(int64(f.loose)), count(f.reads, "read")),
+		Fix:      fix(f),
+		Proof:    "kernel",
+		Facts:    f,
 	}
 }
 
@@ -84,6 +99,15 @@ func note(f *file) finding.Finding {
 		NotABugIf: "the processes are to share the file out among them in records that one read takes.",
 		Proof:     "kernel",
 		Facts:     f,
+	}
+}
+
+// opened says whose the open file is.
+func (f *file) opened() finding.Evidence {
+	return finding.Evidence{
+		Text: fmt.Sprintf("%s was opened%s before the workers were forked%s: %s have one open file description, and one position in it (%s, %s).",
+			f.path, f.at, f.since(), words.Count(len(f.movers), "process"), count(f.seeks, "seek"), count(f.reads, "read")),
+		Refs: f.refs(),
 	}
 }
 

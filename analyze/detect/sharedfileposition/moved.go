@@ -126,8 +126,8 @@ type file struct {
 	kernel bool   // else who moves it was not seen
 	movers []mover
 
-	seeks, reads, turns, taken, again, loose uint64
-	looks, moved, back                       uint64
+	seeks, reads, turns, taken, again, loose, asked uint64
+	looks, moved, back                              uint64
 }
 
 // mover is one process.
@@ -201,12 +201,20 @@ func (f *file) add(m mover) {
 	f.taken += m.Taken
 	f.again += m.Again
 	f.loose += m.Loose
+	f.asked += m.Asked
 	f.looks, f.moved, f.back = max(f.looks, m.Looks), max(f.moved, m.Moved), max(f.back, m.Back)
 }
 
 // inTurns reports whether processes moved the position between each other's moves:
 // not one after the other, as the workers of one pass come after those of another.
 func (f *file) inTurns() bool { return f.turns > uint64(len(f.movers)-1) }
+
+// buffered reports whether processes that seek read on from where another one has left the position, too: who reads ahead
+// into a buffer of its own seeks inside of that, and takes for the file's next bytes what comes then. Processes that share
+// a file out among themselves by turns hardly ever seek.
+func (f *file) buffered() bool {
+	return f.kernel && f.taken == 0 && f.inTurns() && f.loose > uint64(len(f.movers)) && f.seeks > 2*uint64(len(f.movers)) && f.seeks >= f.loose/4
+}
 
 // everywhere reports whether reads went astray that had sought several places. One
 // that is the same each time is where all rewind to, to share out what follows.

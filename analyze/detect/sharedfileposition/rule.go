@@ -20,8 +20,10 @@ var Rule = detect.Rule{
 	Title:   "Workers move the position of one open file under each other",
 	Sources: []collect.Any{moved, contents.Source},
 	Excuses: []detect.Excuse{{
-		Text:     "one process alone reads the file, or each seek and its read are behind a lock that the processes share.",
-		Excluded: func(_ *detect.Case, f *finding.Finding) bool { return f.Facts.(*file).taken > 0 },
+		Text: "one process alone reads the file, or each seek and its read are behind a lock that the processes share.",
+		Excluded: func(_ *detect.Case, f *finding.Finding) bool {
+			return f.Facts.(*file).taken > 0 || f.Facts.(*file).buffered()
+		},
 	}, {
 		Text:     "the place that the processes seek is where they begin to share the rest of the file out among them.",
 		Excluded: func(_ *detect.Case, f *finding.Finding) bool { return f.Facts.(*file).everywhere() },
@@ -43,6 +45,8 @@ func judge(c *detect.Case) detect.Verdict {
 		switch {
 		case f.taken > 0:
 			found = append(found, proof(f, delivered(c)))
+		case f.buffered():
+			found = append(found, torn(f, delivered(c)))
 		case !f.kernel && f.back >= several && len(f.workers()) > 1:
 			found = append(found, sighting(f))
 		case f.kernel && f.inTurns() && (f.loose >= uint64(len(f.movers)) || f.again > 0):
@@ -71,16 +75,22 @@ func inherits(c *detect.Case) bool {
 
 // without says what it means that no read was seen to go astray.
 func (p *positions) without(c *detect.Case) detect.Verdict {
-	shared, reads := 0, uint64(0)
+	shared, reads, loose := 0, uint64(0), uint64(0)
 	for _, f := range p.filesOf(c) {
 		shared++
 		reads += f.reads
+		if f.inTurns() {
+			loose += f.loose + f.asked
+		}
 	}
 	seen, all := p.seen(c)
 	kernel := p.counted(c)
 	switch {
 	case all == 0:
 		return detect.CannotTell("no worker was seen")
+	case kernel && loose > 0:
+		return detect.CannotTell(fmt.Sprintf("%s times a process went on from where another one had left the position (%s): in the middle of a "+
+			"record, if it is of a buffered file", words.Number(int64(loose)), count(reads, "read")))
 	case kernel && shared > 0:
 		return detect.Clean(fmt.Sprintf("%s several processes move the position of, and all of %s began where they were to",
 			words.Count(shared, "open file"), count(reads, "read")))
@@ -122,6 +132,9 @@ func (p *positions) seen(c *detect.Case) (seen, all int) {
 }
 
 func amount(f *file) string {
+	if f.buffered() {
+		return fmt.Sprintf("%s of %s began where another process had left the position of %s", words.Number(int64(f.loose)), count(f.reads, "read"), f.path)
+	}
 	if f.kernel {
 		return fmt.Sprintf("%s of %s began at another place of %s than was sought", words.Number(int64(f.taken)),
 			count(f.reads, "read"), f.path)
