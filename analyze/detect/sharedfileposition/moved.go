@@ -216,6 +216,11 @@ func (f *file) buffered() bool {
 	return f.kernel && f.taken == 0 && f.inTurns() && f.loose > uint64(len(f.movers)) && f.seeks > 2*uint64(len(f.movers)) && f.seeks >= f.loose/4
 }
 
+// queued reports whether processes share the file out among themselves, or see to reads that went astray.
+func (f *file) queued() bool {
+	return f.kernel && f.inTurns() && !f.buffered() && (f.loose >= uint64(len(f.movers)) || f.again > 0)
+}
+
 // everywhere reports whether reads went astray that had sought several places. One
 // that is the same each time is where all rewind to, to share out what follows.
 func (f *file) everywhere() bool {

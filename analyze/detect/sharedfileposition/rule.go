@@ -49,7 +49,7 @@ func judge(c *detect.Case) detect.Verdict {
 			found = append(found, torn(f, delivered(c)))
 		case !f.kernel && f.back >= several && len(f.workers()) > 1:
 			found = append(found, sighting(f))
-		case f.kernel && f.inTurns() && (f.loose >= uint64(len(f.movers)) || f.again > 0):
+		case f.queued():
 			notes = append(notes, note(f))
 		}
 	}
@@ -79,7 +79,7 @@ func (p *positions) without(c *detect.Case) detect.Verdict {
 	for _, f := range p.filesOf(c) {
 		shared++
 		reads += f.reads
-		if f.inTurns() {
+		if f.inTurns() && !f.queued() {
 			loose += f.loose + f.asked
 		}
 	}
