@@ -27,7 +27,7 @@ after_end = None  # asked after the status of each multiprocessing.Process that 
 _told = set()
 _last = {}  # by thread: (pid, exit code) of the child that ended badly last, of which a function of subprocess has learned
 _pids = Notes()  # of a CompletedProcess its pid
-_mute = Notes()  # of a multiprocessing.Process: True if it got nothing through which it could tell its parent anything
+_mute = Notes()  # of a multiprocessing.Process: mute() as it was made
 
 
 def write(facts):
@@ -168,8 +168,8 @@ _MOST = 300  # things that are looked at of one Process
 
 
 def mute(process):
-    """Reports whether a multiprocessing.Process that is not started yet gets nothing through which it could tell its parent anything:
-    no queue, pipe, event or shared value among its arguments, its attributes, and what its functions use."""
+    """Reports whether a multiprocessing.Process has nothing through which it could tell its parent anything: no queue, pipe, event or
+    shared value among its arguments (which it forgets as it starts), its attributes, and what its functions use."""
     rest, seen = [v for k, v in objects.attributes(process).items() if k not in _STANDARD], set()
     function = objects.attributes(process).get("_target")
     if type(function) is types.FunctionType and objects.library(function.__module__):
@@ -184,6 +184,11 @@ def mute(process):
             return False
         rest.extend(_inside(thing)[:_MOST])
     return True
+
+
+def was_mute(process):
+    """The same of one that has ended: by its arguments when it was made, and by what it was given since."""
+    return _mute.of(process) is True and mute(process)
 
 
 def _inside(thing):
@@ -233,19 +238,19 @@ def watch_process(module):
     def joined(_, result, args, kwargs):
         pid, code = _status(args[0])
         if code and type(pid) is int:
-            learned(pid, code, False if _mute.of(args[0]) and ours(wrapping.caller()) else None, "Process.join")
+            learned(pid, code, False if was_mute(args[0]) and ours(wrapping.caller()) else None, "Process.join")
         if code is not None and after_end is not None:
             after_end(args[0])
 
     def exitcode(_, code, args, kwargs):
         frame = wrapping.caller()
         if code and not inside(frame):
-            got(_status(args[0])[0], code, frame, "Process.exitcode", not _mute.of(args[0]))
+            got(_status(args[0])[0], code, frame, "Process.exitcode", not was_mute(args[0]))
         if code is not None and after_end is not None:
             after_end(args[0])
-    def starting(args, kwargs):
+    def made(_, result, args, kwargs):
         _mute.put(args[0], mute(args[0]))
-    wrapping.wrap(base, "start", before=starting)
+    wrapping.wrap(base, "__init__", after=made)
     wrapping.wrap(base, "join", after=joined)
     original = base.__dict__["exitcode"]
     if wrapping.original_of(original.fget) is None:
