@@ -1,6 +1,7 @@
 package fdexhausted_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/dptrace/dptrace/analyze"
@@ -13,14 +14,16 @@ import (
 // five batches are under way at most.
 type scene struct {
 	*detecttest.Run
-	batch uint32
+	batch, number uint32
 }
 
 func newScene(t *testing.T, workers int32) *scene {
 	s := &scene{Run: detecttest.NewRun(t)}
 	s.Meta("tier", "hook")
 	s.Add(1, traces.Process{Pid: 100, Ppid: 99, Kind: "target", Hook: "on", Cwd: "/home/me", Torch: "2.15.0", Rank: -1, LocalRank: -1})
-	s.Add(1, traces.Loader{Loader: 1, NumWorkers: workers, Prefetch: 2, BatchSize: 2, Length: 10000, StartMethod: "fork", File: "/home/me/train.py", Line: 8},
+	s.Add(1, traces.Loader{Loader: 1, NumWorkers: workers, Prefetch: 2, BatchSize: 2, Length: 10000, StartMethod: "fork",
+		File: "/home/me/train.py", Line: 8,
+		Persistent: !strings.HasPrefix(t.Name(), "TestCases/new_workers")},
 		traces.Pass{Loader: 1, Phase: "begin"})
 	for i := range workers {
 		proc := uint32(2 + i)
@@ -35,7 +38,7 @@ func newScene(t *testing.T, workers int32) *scene {
 func (s *scene) deliver(n int) {
 	for range n {
 		s.Wait(10_000_000)
-		s.Add(1, traces.BatchNext{Loader: 1, Batch: s.batch, Worker: -2, Status: "ok", CallNS: s.Now(), Grad: true})
+		s.Add(1, traces.BatchNext{Loader: 1, Pass: s.number, Batch: s.batch, Worker: -2, Status: "ok", CallNS: s.Now(), Grad: true})
 		s.batch++
 	}
 }
@@ -49,6 +52,7 @@ func (s *scene) open(n int64, kind func(*traces.Descriptor)) {
 
 func tensors(d *traces.Descriptor) { d.Shared = 60 }
 func files(d *traces.Descriptor)   { d.File, d.Sample = 60, "/data/7.jpg" }
+func sockets(d *traces.Descriptor) { d.Socket, d.Shared = 62, 1 }
 func few(d *traces.Descriptor)     { d.Looked = 0 }
 
 // keep is some batches, and what the process has open after each twentieth.
@@ -58,6 +62,28 @@ func (s *scene) keep(n int, from, each int64, kind func(*traces.Descriptor)) {
 		s.deliver(20)
 	}
 	s.open(from+each*int64(n), kind)
+	s.deliver(1)
+}
+
+// pass ends one and begins the next, for the same workers.
+func (s *scene) pass(n uint32) {
+	s.Add(1, traces.Pass{Loader: 1, Pass: n - 1, Phase: "end", End: "exhausted", Delivered: s.batch})
+	s.Wait(1_000_000)
+	s.Add(1, traces.Pass{Loader: 1, Pass: n, Phase: "begin"})
+	s.number = n
+}
+
+// grow is some batches, and what the first worker has open after each twentieth.
+func (s *scene) grow(n int, from, hundred int64, kind func(*traces.Descriptor)) {
+	for i := range n/20 + 1 {
+		if i > 0 {
+			s.deliver(20)
+		}
+		d := traces.Descriptor{Open: from + hundred*int64(20*i)/100, Limit: 300, Hard: 4096, Looked: 64, Refused: -1}
+		kind(&d)
+		s.Add(2, d)
+	}
+	s.open(20, few)
 	s.deliver(1)
 }
 
@@ -98,7 +124,7 @@ var cases = []struct {
 	{"batches are kept", func(s *scene) {
 		s.keep(300, 20, 3, tensors)
 		s.fail(1, torch, 1010, 1024, 990)
-	}, "proven", []string{"1,010 of 1,024", "keeps what each batch brings", "3.", "clone()", "after 301 batches", "not:ulimit"}},
+	}, "proven", []string{"1,010 of 1,024", "as it keeps what each batch brings", "3.", "clone()", "after 301 batches", "not:ulimit"}},
 	{"kept, so fast that it was counted once", func(s *scene) {
 		s.open(20, few)
 		s.deliver(100)
@@ -122,7 +148,12 @@ var cases = []struct {
 	{"the loop keeps files open", func(s *scene) {
 		s.keep(300, 20, 3, files)
 		s.fail(1, torch, 1020, 1024, 12)
-	}, "proven", []string{"files, as /data/7.jpg", "with open", "not:clone"}},
+	}, "proven", []string{"1,020 of 1,024, as it opens more with each batch", "files, as /data/7.jpg", "with open", "not:clone",
+		"not:batch brings"}},
+	{"the loop keeps sockets open", func(s *scene) {
+		s.keep(300, 20, 3, sockets)
+		s.fail(1, torch, 1020, 1024, 2)
+	}, "proven", []string{"as it opens more with each batch", "sockets", "create_connection", "not:with open", "not:batch brings"}},
 	{"the limit is beyond the hard one", func(s *scene) {
 		s.open(900, func(d *traces.Descriptor) { d.Hard, d.Shared = 1024, 60 })
 		s.deliver(1)
@@ -170,7 +201,47 @@ var cases = []struct {
 	{"batches are kept, and the program ended before the limit", func(s *scene) { s.keep(200, 20, 3, tensors) }, "likely",
 		[]string{"keeps 3.", "limit of 1,024", "lets go of what it keeps", "not:ended first"}},
 
+	{"files are kept, and the program ended before the limit", func(s *scene) { s.keep(200, 20, 3, files) }, "likely",
+		[]string{"opens 3.0 descriptors more with each batch", "limit of 1,024", "with open"}},
+	{"a worker keeps files, in its second pass as in its first", func(s *scene) {
+		s.grow(300, 18, 25, files)
+		s.pass(1)
+		s.grow(300, 93, 25, files)
+	}, "likely", []string{"Worker 0 keeps 25 descriptors more after every 100 batches: at this pace its limit of 300", "from 23 to 168",
+		"2 passes", "files, as /data/7.jpg", "with open", "not:training process keeps"}},
+	{"a worker keeps tensors that it sends", func(s *scene) {
+		s.grow(300, 18, 25, tensors)
+		s.pass(1)
+		s.grow(300, 93, 25, tensors)
+	}, "likely", []string{"self.kept[i] = x.clone()"}},
+
+	// It may.
+	{"a worker opens files, and one pass was seen", func(s *scene) { s.grow(400, 18, 30, files) }, "cannot-tell",
+		[]string{"worker 0 rose from 24 to 138 of 300 in 380 batches", "after its first pass was not seen"}},
+	{"a worker opens files, and the second pass has just begun", func(s *scene) {
+		s.grow(400, 18, 30, files)
+		s.pass(1)
+		s.grow(20, 138, 30, files)
+	}, "cannot-tell", []string{"after its first pass was not seen"}},
+
 	// It did not, and will not.
+	{"a worker opens all files of its dataset in the first pass", func(s *scene) {
+		s.grow(300, 18, 50, files)
+		s.pass(1)
+		s.grow(300, 168, 0, files)
+	}, "clean", []string{"worker 0 had 168 of 300"}},
+	{"the same, and the second pass is short", func(s *scene) {
+		s.grow(300, 18, 50, files)
+		s.pass(1)
+		s.grow(100, 168, 0, files)
+	}, "clean", nil},
+	{"a worker's pool of files that is full soon", func(s *scene) { s.grow(100, 18, 200, files); s.grow(400, 218, 0, files) }, "clean", nil},
+	{"a worker's files are let go of at the end of each pass", func(s *scene) {
+		s.grow(300, 18, 25, files)
+		s.pass(1)
+		s.grow(300, 18, 25, files)
+	}, "clean", nil},
+	{"new workers for each pass", func(s *scene) { s.grow(400, 18, 30, files); s.pass(1); s.deliver(400) }, "clean", nil},
 	{"a plateau", func(s *scene) {
 		s.keep(160, 20, 3, tensors)
 		for range 20 {

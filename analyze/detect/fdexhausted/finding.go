@@ -26,7 +26,7 @@ func (x *filled) exhausted() finding.Finding {
 	batches := x.counts.batches(x.main, f.TsNS)
 	if x.kept() {
 		list = append(list, x.rise())
-		title += ", as it keeps what each batch brings"
+		title += ", as it " + x.habit()
 	} else if x.mayKeep() {
 		list = append(list, finding.Evidence{Text: fmt.Sprintf("That was after %s, and %s are under way at most: "+
 			"the program keeps tensors of the others.", words.Count(batches, "batch"), words.Number(int64(x.underWay())))})
@@ -37,6 +37,14 @@ func (x *filled) exhausted() finding.Finding {
 			words.Count(batches, "batch"))
 	}
 	return finding.Finding{Certainty: finding.Proven, Title: title, Evidence: list, Cost: cost, Fix: x.fix(), Proof: "hook", Facts: x}
+}
+
+// habit is what the number grows by.
+func (x *filled) habit() string {
+	if x.tensors() {
+		return "keeps what each batch brings"
+	}
+	return "opens more with each batch"
 }
 
 // refusedOne is that the kernel refused a process descriptors, of which its program
@@ -95,10 +103,17 @@ func (x *filled) top(r *refusal) (last traces.Descriptor) {
 // forecast is that the limit will be reached.
 func (x *filled) forecast() finding.Finding {
 	g := x.growth
+	title := fmt.Sprintf("The training process keeps %.1f descriptors of each batch", g.perBatch())
+	switch {
+	case x.grower != nil:
+		title = fmt.Sprintf("Worker %d keeps %.0f descriptors more after every 100 batches", x.grower.Number, 100*g.perBatch())
+	case !x.tensors():
+		title = fmt.Sprintf("The training process opens %.1f descriptors more with each batch", g.perBatch())
+	}
 	return finding.Finding{
 		Certainty: finding.Likely,
-		Title: fmt.Sprintf("The training process keeps %.1f descriptors of each batch: at this pace its limit of %s is reached after %s more",
-			g.perBatch(), words.Number(x.last.Limit), words.Count(x.left(), "batch")),
+		Title: fmt.Sprintf("%s: at this pace its limit of %s is reached after %s more", title, words.Number(x.last.Limit),
+			words.Count(x.left(), "batch")),
 		Evidence: []finding.Evidence{x.rise(), {
 			Text: fmt.Sprintf("RLIMIT_NOFILE is %s; %s.", words.Number(x.last.Limit), x.what()),
 		}},
@@ -163,10 +178,16 @@ func crowdedIf(c finding.Certainty) string {
 // rise is how the number grew.
 func (x *filled) rise() finding.Evidence {
 	g := x.growth
+	refs := []finding.Ref{g.first.ref, g.last.ref}
+	if w := x.grower; w != nil {
+		return finding.Evidence{Refs: refs, Text: fmt.Sprintf("The descriptors of worker %d (pid %d) rose from %s to %s in %s of %s: "+
+			"%.2f a batch.", w.Number, w.Pid, words.Number(g.first.open), words.Number(g.last.open), words.Count(g.batches(), "batch"),
+			words.Count(len(w.Workers), "pass"), g.perBatch())}
+	}
 	return finding.Evidence{
 		Text: fmt.Sprintf("Its descriptors rose from %s to %s in %s: %.1f a batch; no more than %s are under way.", words.Number(g.first.open),
 			words.Number(g.last.open), words.Count(g.batches(), "batch"), g.perBatch(), words.Count(x.underWay(), "batch")),
-		Refs: []finding.Ref{g.first.ref, g.last.ref},
+		Refs: refs,
 	}
 }
 
@@ -222,12 +243,20 @@ func (x *filled) what() string {
 
 func (x *filled) fix() string {
 	switch {
+	case x.tensors() && x.grower != nil:
+		return "# in the worker, keep copies: a tensor that was handed to the loop holds a descriptor until it is gone\n" +
+			"self.kept[i] = x.clone()"
 	case x.tensors() && (x.failure == nil || x.kept() || x.mayKeep()):
 		return "# keep copies: a tensor that came from a worker holds a descriptor until it is gone\n" +
 			"kept.append(x.clone())                                # not kept.append(x)\n" +
 			"kept.append({k: v.clone() for k, v in batch.items()}) # of a batch that is a dict"
 	case x.tensors() || x.last.Looked == 0 && x.failure != nil && x.failure.worker == nil:
 		return x.raise(x.failure.Open, x.failure.Limit, x.last.Hard)
+	}
+	if 2*x.last.Socket > x.last.Looked {
+		return "# close what is opened for each batch or sample, or open it once\n" +
+			"with socket.create_connection(address) as s:\n" +
+			"    data = s.recv(size)"
 	}
 	return "# close what is opened for each sample\n" +
 		"with open(path, \"rb\") as f:\n" +

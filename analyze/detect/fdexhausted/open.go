@@ -112,10 +112,10 @@ type point struct {
 	ref     finding.Ref
 }
 
-// points of a process while its loops ran: what is closed as it ends is not
+// points of a process while the loops of main ran: what is closed as it ends is not
 // among them. The one of a failure is the last.
-func (c *counts) points(p *timeline.Process, f *failure) (all []point) {
-	deliveries := c.delivered[process{p.Part, p.Proc}]
+func (c *counts) points(p, main *timeline.Process, f *failure) (all []point) {
+	deliveries := c.delivered[process{main.Part, main.Proc}]
 	if len(deliveries) == 0 {
 		return nil
 	}
@@ -127,11 +127,11 @@ func (c *counts) points(p *timeline.Process, f *failure) (all []point) {
 	for i := range rows {
 		r := &rows[i]
 		if r.TsNS >= deliveries[0].ts && r.TsNS <= end {
-			all = append(all, point{c.batches(p, r.TsNS), r.Open, finding.Ref{Part: p.Part.Name, Table: "descriptor", Seq: r.Seq}})
+			all = append(all, point{c.batches(main, r.TsNS), r.Open, finding.Ref{Part: p.Part.Name, Table: "descriptor", Seq: r.Seq}})
 		}
 	}
 	if f != nil && f.Open > 0 {
-		all = append(all, point{c.batches(p, f.TsNS), f.Open, finding.Ref{Part: p.Part.Name, Table: "exception", Seq: f.Seq}})
+		all = append(all, point{c.batches(main, f.TsNS), f.Open, finding.Ref{Part: p.Part.Name, Table: "exception", Seq: f.Seq}})
 	}
 	return all
 }

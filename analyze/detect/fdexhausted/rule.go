@@ -73,6 +73,7 @@ type filled struct {
 	broken  *traces.Exception
 	growth  growth // of the process that failed, or the main process
 	last    traces.Descriptor
+	grower  *timeline.WorkerProcess // whose growth it is; nil: as said
 }
 
 func judge(c *detect.Case) detect.Verdict {
@@ -81,10 +82,11 @@ func judge(c *detect.Case) detect.Verdict {
 	var most use
 	seen := 0
 	var silent *traces.Exception // a worker that has no descriptor left cannot always say so
+	var unsure *filled           // a worker's grow, and whether they go on to is not known
 	for _, l := range c.Loaders {
 		x := &filled{Case: c, main: l.Process, counts: counts, failure: failureOf(l), refusal: counts.refusalOf(l), broken: brokenOff(l)}
-		x.growth = growthOf(counts.points(x.process(), x.failure))
-		x.last = x.lastCount()
+		x.growth = growthOf(counts.points(x.process(), x.process(), x.failure))
+		x.last = x.lastCount(x.process())
 		fullest := x.fullest(l)
 		if fullest.share() >= most.share() {
 			most = fullest
@@ -102,6 +104,9 @@ func judge(c *detect.Case) detect.Verdict {
 		if f == nil && x.broken != nil && !c.Kernel(l.Process.Part) {
 			silent = x.broken
 		}
+		if y := x.growing(l); y != nil && !y.goesOn() {
+			unsure = y
+		}
 	}
 	switch {
 	case len(found) > 0:
@@ -111,6 +116,8 @@ func judge(c *detect.Case) detect.Verdict {
 	case silent != nil:
 		return detect.CannotTell(fmt.Sprintf("the loop ended with %s, as it does when a worker has no descriptor left to send a batch; "+
 			"whether a worker was refused one is visible in the kernel tier only", silent.Type)).Noting(notes...)
+	case unsure != nil:
+		return detect.CannotTell(unsure.noPassToCompare()).Noting(notes...)
 	case seen < len(c.Loaders):
 		return detect.CannotTell("the descriptors of the training process were not counted").Noting(notes...)
 	}
@@ -136,6 +143,8 @@ func (x *filled) look(l *timeline.Loader, fullest use) *finding.Finding {
 		f = x.refusedOne(finding.Note)
 	case x.fills():
 		f = x.forecast()
+	case x.growing(l).goesOn():
+		f = x.growing(l).forecast()
 	case fullest.share() > crowded:
 		f = x.nearly(fullest, finding.Note)
 	default:
@@ -324,8 +333,8 @@ func ended(l *timeline.Loader) bool {
 
 // lastCount is the last row before the failure, or before the end of the loops,
 // in which the process was asked what its descriptors are.
-func (x *filled) lastCount() (last traces.Descriptor) {
-	for _, r := range x.counts.of(x.process()) {
+func (x *filled) lastCount(p *timeline.Process) (last traces.Descriptor) {
+	for _, r := range x.counts.of(p) {
 		if r.Looked > 0 && (x.failure == nil || r.TsNS <= x.failure.TsNS || last.Looked == 0) && r.Open >= last.Open/2 {
 			last = r
 		}

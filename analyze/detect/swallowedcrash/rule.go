@@ -51,12 +51,35 @@ func judge(c *detect.Case) detect.Verdict {
 		return detect.CannotTell("no process is known")
 	}
 	if len(runs) == 0 {
-		return detect.NotApplicable("no process below the command used torch")
+		return detect.NotApplicable(noneBelow(c))
 	}
 	if reason := first(runs, (*run).unsure); reason != "" {
 		return detect.CannotTell(reason).Noting(findings...)
 	}
 	return detect.Clean(runs[0].clean()).Noting(findings...)
+}
+
+// noneBelow names who below the command used torch all the same: workers and the
+// children of pools are no trainings of their own.
+func noneBelow(c *detect.Case) string {
+	known := detect.Of(c, ends.Source)
+	var workers, tasks bool
+	for _, p := range c.Processes {
+		if usesTorch(p) {
+			workers = workers || known.IsWorker(p) || p.Kind == "worker"
+			tasks = tasks || p.Kind == "task"
+		}
+	}
+	const none = "no process below the command used torch"
+	switch {
+	case workers && tasks:
+		return none + " but workers and children of pools"
+	case tasks:
+		return none + " but children of pools"
+	case workers:
+		return none + " but workers"
+	}
+	return none
 }
 
 func partsOf(c *detect.Case) (parts []*traces.Part) {

@@ -340,7 +340,7 @@ var scenes = []struct {
 		s.trains(1)
 		s.kernel(1, 0, 0)
 		s.End("0")
-	}, "not-applicable|no process below the command used torch", ""},
+	}, "not-applicable|no process below the command used torch", "but workers"},
 	{"a worker and a pool's child", "kernel", func(s *scene) {
 		s.torch(1, 99, "target", "python3 train.py")
 		s.trains(1)
@@ -350,7 +350,21 @@ var scenes = []struct {
 		s.kernel(3, -1, 11)
 		s.kernel(1, 0, 0)
 		s.End("0")
-	}, "not-applicable|no process below the command used torch", ""},
+	}, "not-applicable|no process below the command used torch but workers and children of pools", ""},
+	{"a pool's child alone", "kernel", func(s *scene) {
+		s.torch(1, 99, "target", "python3 train.py")
+		s.torch(2, 100, "task", "python3 train.py")
+		s.kernel(2, -1, 11)
+		s.kernel(1, 0, 0)
+		s.End("0")
+	}, "not-applicable|used torch but children of pools", "workers"},
+	{"a worker alone", "kernel", func(s *scene) {
+		s.torch(1, 99, "target", "python3 train.py")
+		s.torch(2, 100, "worker", "python3 train.py")
+		s.kernel(2, 0, 0)
+		s.kernel(1, 0, 0)
+		s.End("0")
+	}, "not-applicable|used torch but workers", "pools"},
 	{"a worker that could not load its dataset", "kernel", func(s *scene) {
 		s.torch(1, 99, "target", "python3 train.py")
 		s.Add(1, traces.Loader{Loader: 1, NumWorkers: 1, File: "/home/me/train.py", Line: 8}, traces.Pass{Loader: 1, Phase: "begin"}, traces.Worker{Loader: 1, Pid: 101, Phase: "begin"})

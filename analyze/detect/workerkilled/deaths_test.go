@@ -96,6 +96,22 @@ func (s *scene) complaint(stage, message string) {
 	s.Add(1, e)
 }
 
+// missed is an error in the loop that is none of torch's: it reached for a batch
+// of a worker that was gone.
+func (s *scene) missed(kind, file string) {
+	s.Add(1, traces.BatchNext{Loader: 1, Worker: -2, Status: "error", CallNS: s.Now() - second/10})
+	s.Add(1, traces.Pass{Loader: 1, Phase: "end", End: "error", Delivered: 4})
+	s.Add(1, traces.Exception{Loader: 1, Worker: -2, Stage: "next", Sample: -1, Type: kind, File: file, Line: 629, Func: "SocketClient"})
+}
+
+// leaves is that the second worker calls sys.exit() in a fetch.
+func (s *scene) leaves() {
+	s.Add(3, traces.Exception{Worker: 1, Batch: 5, Stage: "fetch", Sample: 10, Type: "SystemExit", File: "/home/me/data.py", Line: 12,
+		Func: "__getitem__"})
+}
+
+const connection = "/usr/lib/python3.11/multiprocessing/connection.py"
+
 func (s *scene) oomKills(at int64, kills int64) {
 	s.Add(0, traces.Limit{Head: traces.Head{TsNS: at}, Scope: "cgroup", Path: "/job", Limit: 2 << 30, Usage: 1 << 30, OomKills: kills},
 		traces.Limit{Head: traces.Head{TsNS: at}, Scope: "host", Path: "/", Limit: 64 << 30, Usage: 4 << 30, OomKills: kills})

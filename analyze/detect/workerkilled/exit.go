@@ -2,6 +2,7 @@ package workerkilled
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
@@ -66,4 +67,41 @@ func quitFirst(w *timeline.WorkerProcess) bool {
 	}
 	pass := w.At(q.TsNS)
 	return pass != nil && q.TsNS <= pass.Pass.Open
+}
+
+// missed is the error that ended the pass of a worker as the loop reached for what
+// a process held that was gone; nil: none did.
+func (d *death) missed() *traces.Exception {
+	w := d.pass()
+	if w == nil || w.Pass.Exhausted {
+		return nil
+	}
+	main := d.Worker.Loader.Process
+	for i := range main.Raised {
+		e := &main.Raised[i]
+		if e.Stage != "next" || e.Loader != w.Pass.Object || e.Pass != w.Pass.Recorded || !strings.Contains(e.File, "/multiprocessing/") {
+			continue
+		}
+		switch e.Type {
+		case "FileNotFoundError", "ConnectionRefusedError", "ConnectionResetError", "BrokenPipeError", "EOFError":
+			return e
+		}
+	}
+	return nil
+}
+
+// early says why it is not known whether a worker that ended with 0 had been asked
+// to; "": it had, or all batches came.
+func (d *death) early() string {
+	w := d.pass()
+	if w == nil || w.Pass.Exhausted {
+		return ""
+	}
+	if quitFirst(d.Worker) { // by a handler's sys.exit(), perhaps
+		return "it left a fetch by SystemExit and ended with exit code 0; whether the whole run was told to stop is not known"
+	}
+	if e := d.missed(); e != nil && d.Worker.Exit != nil && d.Worker.Exit.Asked == "no" {
+		return "it ended with exit code 0 before it was asked to, and the loop got " + e.Type + "; what ended it is not known"
+	}
+	return ""
 }

@@ -174,6 +174,68 @@ var scenes = []struct {
 		s.Add(3, traces.Exception{Worker: 1, Batch: 5, Stage: "fetch", Sample: 10, Type: "SystemExit", Message: "3", File: "/home/me/data.py", Line: 12, Func: "__getitem__"})
 		s.End("1")
 	}, "proven|SystemExit at data.py:12|in a fetch", "exit code 3"},
+	{"sys.exit() in a fetch, and the loop gets another error than torch's", "hook", func(s *scene) {
+		s.leaves()
+		s.missed("FileNotFoundError", connection)
+		s.exit(1, 0, "no")
+		s.exit(0, 0, "yes")
+		s.End("0")
+	}, "proven|Worker 1 died in pass 0: SystemExit at data.py:12, exit code 0|(sample 10)|batch 5 (samples 10, 11) and had not", ""},
+	{"the same, and the parent finds it still alive", "kernel", func(s *scene) {
+		s.leaves()
+		s.kernel(3, 0, 0)
+		s.missed("FileNotFoundError", connection)
+		s.exit(1, 0, "yes")
+		s.exit(0, 0, "yes")
+		s.End("0")
+	}, "proven|SystemExit at data.py:12, exit code 0|while its parent was still taking batches", ""},
+	{"sys.exit() in a fetch, and in the loop: a handler's", "hook", func(s *scene) {
+		s.leaves()
+		s.missed("SystemExit", "/home/me/train.py")
+		s.exit(1, 0, "no")
+		s.exit(0, 0, "yes")
+		s.End("0")
+	}, "cannot-tell|1 of 2 workers: it left a fetch by SystemExit and ended with exit code 0; whether the whole run", ""},
+	{"the same, kernel tier: the job was told", "kernel", func(s *scene) {
+		for _, proc := range []uint32{1, 2, 3} {
+			s.Add(proc, traces.Signal{Signal: 15, SenderPid: 7, SenderComm: "slurmstepd"})
+		}
+		s.leaves()
+		s.kernel(3, 0, 0)
+		s.missed("FileNotFoundError", connection)
+		s.exit(1, 0, "no")
+		s.exit(0, 0, "yes")
+		s.End("0")
+	}, "clean", ""},
+	{"sys.exit() in a fetch, and the loop was left early", "hook", func(s *scene) {
+		s.leaves()
+		s.Wait(second)
+		s.Add(1, traces.BatchNext{Loader: 1, Batch: 4, Worker: -2, Status: "ok", CallNS: s.Now()})
+		s.Add(1, traces.Pass{Loader: 1, Phase: "end", End: "dropped", Delivered: 5})
+		s.exit(1, 0, "no")
+		s.exit(0, 0, "yes")
+		s.End("0")
+	}, "cannot-tell|it left a fetch by SystemExit", ""},
+	{"a handler's sys.exit() in a fetch, as the parent asks", "hook", func(s *scene) {
+		s.Add(1, traces.Pass{Loader: 1, Phase: "end", End: "dropped", Delivered: 4})
+		s.Wait(second)
+		s.leaves()
+		s.exit(1, 0, "yes")
+		s.exit(0, 0, "yes")
+		s.End("0")
+	}, "clean", ""},
+	{"os._exit(0), and the loop gets another error than torch's", "hook", func(s *scene) {
+		s.missed("FileNotFoundError", connection)
+		s.exit(1, 0, "no")
+		s.exit(0, 0, "yes")
+		s.End("0")
+	}, "cannot-tell|1 of 2 workers: it ended with exit code 0 before it was asked to, and the loop got FileNotFoundError", ""},
+	{"an error of the program's own in the loop", "hook", func(s *scene) {
+		s.missed("FileNotFoundError", "/home/me/sampler.py")
+		s.exit(1, 0, "no")
+		s.exit(0, 0, "yes")
+		s.End("0")
+	}, "clean", ""},
 	{"killed by another child, which has ended", "kernel", func(s *scene) {
 		s.Add(9, traces.Process{Pid: 150, Ppid: 102, Kind: "other", Hook: "none", Cmdline: "sh -c kill -9 102"})
 		s.Add(3, traces.Signal{Signal: 9, SenderPid: 150, SenderComm: "sh", SenderProc: 9})

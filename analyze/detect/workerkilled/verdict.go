@@ -13,8 +13,10 @@ func (o *outcome) verdict(w *timeline.WorkerProcess) (*death, string) {
 		return nil, "it is a thread, or its process is not known"
 	case !d.Known && (len(w.Named) == 0 || w.ByServer() && o.unseen(w) != ""):
 		return o.unheard(d)
-	case d.endedWell() || d.endedAfterwards() || o.endedByOthers(d):
+	case d.endedAfterwards() || o.endedByOthers(d):
 		return nil, ""
+	case d.endedWell():
+		return nil, d.early()
 	}
 	switch d.asked() {
 	case yes:
@@ -61,9 +63,10 @@ func (o *outcome) unseen(w *timeline.WorkerProcess) string {
 	return "how it ended is visible in the kernel tier only, as its loop was broken off and nobody waited for it"
 }
 
-// endedWell reports whether a worker ended with 0 and torch had no complaint.
+// endedWell reports whether a worker ended with 0 and nobody had a complaint:
+// neither torch nor, if it had left a fetch, the loop that missed what it held.
 func (d *death) endedWell() bool {
-	return d.Known && d.Code == 0 && d.Signal == 0 && len(d.Worker.Named) == 0
+	return d.Known && d.Code == 0 && d.Signal == 0 && len(d.Worker.Named) == 0 && (!quitFirst(d.Worker) || d.missed() == nil)
 }
 
 // endedAfterwards reports whether a worker ended when its parent shut its workers
