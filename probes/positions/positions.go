@@ -133,7 +133,7 @@ func (w *watcher) row(mover positionsMover, m positionsMoves, f *file, node prob
 	return traces.Position{
 		Head: traces.Head{TsNS: probe.Now(), Proc: w.Number(node)}, File: mover.File, Path: f.path, Fd: m.Fd, Origin: origin,
 		Seeks: m.Seeks, Reads: m.Reads, Turns: m.Turns, Taken: m.Taken, Places: m.Places, Sought: m.Before, Again: m.Again, Loose: m.Loose,
-		Asked: m.Asked,
+		Asked:  m.Asked,
 		Source: "kernel", Final: final,
 	}
 }

@@ -46,13 +46,15 @@ func proof(f *file, seen []finding.Evidence) finding.Finding {
 func torn(f *file, seen []finding.Evidence) finding.Finding {
 	list := []finding.Evidence{f.opened(), {
 		Text: fmt.Sprintf("%s of these reads began where another process had left the position, without a seek of their own. A buffered file "+
-			"seeks inside of its buffer without asking the kernel, and takes what it reads then for the bytes after its buffer: a lock does not help.",
+			"seeks inside of its buffer without asking the kernel, and takes what it reads then for the bytes after its buffer: "+
+			"a lock does not help.",
 			words.Number(int64(f.loose))),
 	}}
 	return finding.Finding{
 		Certainty: finding.Likely,
-		Title: fmt.Sprintf("%s read one open file through buffers of their own and one position: %s began where another process had left it in %s",
-			words.Upper(words.Ints("worker", f.numbers())), count(f.loose, "read"), filepath.Base(f.path)),
+		Title: fmt.Sprintf("%s read one open file through buffers of their own and one position: "+
+			"%s began where another process had left it in %s", words.Upper(words.Ints("worker", f.numbers())), count(f.loose, "read"),
+			filepath.Base(f.path)),
 		Evidence: append(list, seen...),
 		Cost:     fmt.Sprintf("%s of %s may have got bytes of another place", words.Number(int64(f.loose)), count(f.reads, "read")),
 		Fix:      fix(f),

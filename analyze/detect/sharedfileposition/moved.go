@@ -213,7 +213,8 @@ func (f *file) inTurns() bool { return f.turns > uint64(len(f.movers)-1) }
 // into a buffer of its own seeks inside of that, and takes for the file's next bytes what comes then. Processes that share
 // a file out among themselves by turns hardly ever seek.
 func (f *file) buffered() bool {
-	return f.kernel && f.taken == 0 && f.inTurns() && f.loose > uint64(len(f.movers)) && f.seeks > 2*uint64(len(f.movers)) && f.seeks >= f.loose/4
+	movers := uint64(len(f.movers))
+	return f.kernel && f.taken == 0 && f.inTurns() && f.loose > movers && f.seeks > 2*movers && f.seeks >= f.loose/4
 }
 
 // queued reports whether processes share the file out among themselves, or see to reads that went astray.

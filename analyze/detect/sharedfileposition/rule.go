@@ -133,7 +133,8 @@ func (p *positions) seen(c *detect.Case) (seen, all int) {
 
 func amount(f *file) string {
 	if f.buffered() {
-		return fmt.Sprintf("%s of %s began where another process had left the position of %s", words.Number(int64(f.loose)), count(f.reads, "read"), f.path)
+		return fmt.Sprintf("%s of %s began where another process had left the position of %s", words.Number(int64(f.loose)),
+			count(f.reads, "read"), f.path)
 	}
 	if f.kernel {
 		return fmt.Sprintf("%s of %s began at another place of %s than was sought", words.Number(int64(f.taken)),
