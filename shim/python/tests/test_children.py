@@ -91,7 +91,7 @@ class Children(HookTest):
                 join(context.Process(target=end, args=(19, argparse.Namespace(done=context.Event()))))
                 for code in 20, 21:
                     process = Training()
-                    process.code, process.more = code, queue if code == 20 else [1, "two", {"three": 4.0}]
+                    process.code, process.more = code, queue if code == 20 else [list(range(1000000)), "two", {"three": [4.0]}]
                     join(process)
                 join(context.Process(target=lambda: end(22, queue)))
                 def local(receive, send):

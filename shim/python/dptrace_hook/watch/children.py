@@ -9,6 +9,7 @@ import opcode
 import os
 import sys
 import types
+from itertools import islice
 from _thread import get_ident
 
 from ..patch import wrapping
@@ -182,7 +183,7 @@ def mute(process):
         seen.add(id(thing))
         if len(seen) > _MOST or objects.module(type(thing)).startswith(_CHANNELS):
             return False
-        rest.extend(_inside(thing)[:_MOST])
+        rest.extend(islice(_inside(thing), _MOST))
     return True
 
 
@@ -195,17 +196,17 @@ def _inside(thing):
     """What a thing is made of, or uses."""
     kind = type(thing)
     if id(kind) in objects.SEQUENCES:
-        return list(thing)
+        return thing
     if id(kind) in objects.DICTS:
-        return list(thing.values())
+        return thing.values()
     if kind is types.FunctionType:
-        return list(_uses(thing))
+        return _uses(thing)
     if kind is types.MethodType:
-        return [thing.__func__, thing.__self__]
+        return thing.__func__, thing.__self__
     if kind is functools.partial:
-        return list(objects.partial(thing))
+        return objects.partial(thing)
     module = objects.module(kind)
-    return [] if objects.library(module) and module not in ("types", "argparse") else list(objects.attributes(thing).values())
+    return () if objects.library(module) and module not in ("types", "argparse") else objects.attributes(thing).values()
 
 
 # Names under which a Process has what says nothing of the program; and modules of what processes talk through.
