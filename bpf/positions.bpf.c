@@ -178,7 +178,7 @@ static __always_inline struct description *described(struct file *file, struct i
 		return 0;
 	if (d && d->inode == number && d->first == p->id)
 		return 0;
-	struct description fresh = { .inode = number, .first = p->id, .last = p->id, .task = (__u64)bpf_get_current_task_btf(), .fd = fd };
+	struct description fresh = { .inode = number, .first = p->id, .last = p->id, .task = (__u64)bpf_get_current_task_btf()->group_leader, .fd = fd };
 	if (at_parent((__u64)file, fd) >= 0) {
 		fresh.number = __sync_fetch_and_add(&last_file, 1) + 1;
 	} else if (d && d->inode == number && has(d->task, d->fd, file)) {
@@ -197,7 +197,7 @@ static __always_inline struct moves *moves_of(struct mover *key, struct proc *p,
 	struct moves *m = bpf_map_lookup_elem(&movers, key);
 	if (m)
 		return m;
-	struct moves none = { .fd = fd, .before = -1, .parent_fd = -1, .task = (__u64)bpf_get_current_task_btf() };
+	struct moves none = { .fd = fd, .before = -1, .parent_fd = -1, .task = (__u64)bpf_get_current_task_btf()->group_leader };
 	if (p->flags & INHERITS)
 		none.parent_fd = at_parent((__u64)file, fd);
 	bpf_map_update_elem(&movers, key, &none, BPF_NOEXIST);
