@@ -94,7 +94,8 @@ func judge(c *detect.Case) detect.Verdict {
 		if counts.of(l.Process) != nil {
 			seen++
 		}
-		f := x.look(l, fullest)
+		grows := x.growing(l)
+		f := x.look(l, fullest, grows)
 		switch {
 		case f != nil && f.Certainty > finding.Note:
 			found = append(found, *f)
@@ -104,8 +105,8 @@ func judge(c *detect.Case) detect.Verdict {
 		if f == nil && x.broken != nil && !c.Kernel(l.Process.Part) {
 			silent = x.broken
 		}
-		if y := x.growing(l); y != nil && !y.goesOn() {
-			unsure = y
+		if grows != nil && !grows.goesOn() {
+			unsure = grows
 		}
 	}
 	switch {
@@ -126,7 +127,7 @@ func judge(c *detect.Case) detect.Verdict {
 }
 
 // look is what is wrong with the processes of one rank; nil: nothing is.
-func (x *filled) look(l *timeline.Loader, fullest use) *finding.Finding {
+func (x *filled) look(l *timeline.Loader, fullest use, grows *filled) *finding.Finding {
 	var f finding.Finding
 	switch {
 	case x.failure.seen() && x.failure.farFrom():
@@ -143,8 +144,8 @@ func (x *filled) look(l *timeline.Loader, fullest use) *finding.Finding {
 		f = x.refusedOne(finding.Note)
 	case x.fills():
 		f = x.forecast()
-	case x.growing(l).goesOn():
-		f = x.growing(l).forecast()
+	case grows.goesOn():
+		f = grows.forecast()
 	case fullest.share() > crowded:
 		f = x.nearly(fullest, finding.Note)
 	default:

@@ -6,6 +6,7 @@ package sharedfileposition
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
@@ -41,12 +42,13 @@ func judge(c *detect.Case) detect.Verdict {
 	}
 	p := detect.Of(c, moved)
 	var found, notes []finding.Finding
+	seen := sync.OnceValue(func() []finding.Evidence { return delivered(c) }) // the same for all files
 	for _, f := range p.filesOf(c) {
 		switch {
 		case f.taken > 0:
-			found = append(found, proof(f, delivered(c)))
+			found = append(found, proof(f, seen()))
 		case f.buffered():
-			found = append(found, torn(f, delivered(c)))
+			found = append(found, torn(f, seen()))
 		case !f.kernel && f.back >= several && len(f.workers()) > 1:
 			found = append(found, sighting(f))
 		case f.queued():
