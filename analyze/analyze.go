@@ -43,6 +43,7 @@ import (
 	"github.com/dptrace/dptrace/analyze/detect/wronglen"
 	"github.com/dptrace/dptrace/analyze/evidence/fetches"
 	"github.com/dptrace/dptrace/analyze/evidence/looptime"
+	"github.com/dptrace/dptrace/analyze/evidence/offcpu"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/traces"
@@ -93,6 +94,7 @@ type Result struct {
 	Timeline *timeline.Timeline
 	Evidence *collect.Evidence // of the sources of the rules, and of those that were asked for
 	Fetches  fetches.ByLoader  // where their time went
+	Blocked  offcpu.ByLoader   // and what those of workers were blocked in; nil: not known
 	Findings []finding.Finding // the surest first
 	Checks   []finding.Check   // by rule and loader
 	Loops    *looptime.Loops   // where the loops' time went; nil: it could not be told
@@ -124,13 +126,14 @@ func Judge(evidence *collect.Evidence, rules []detect.Rule) (*Result, error) {
 		return nil, fmt.Errorf("analyze: %w", failed)
 	}
 	_ = collect.Guard("where the time went", func() { r.Loops = collect.Of(evidence, looptime.Source) })
+	_ = collect.Guard("what was blocked", func() { r.Blocked = collect.Of(evidence, offcpu.Source) })
 	slices.SortStableFunc(r.Findings, func(a, b finding.Finding) int { return int(b.Certainty - a.Certainty) })
 	return r, nil
 }
 
 // Sources of some rules and of every result.
 func Sources(rules []detect.Rule) []collect.Any {
-	sources := []collect.Any{account.Source, fetches.Source, looptime.Source}
+	sources := []collect.Any{account.Source, fetches.Source, offcpu.Source, looptime.Source}
 	for _, r := range rules {
 		sources = append(sources, r.Sources...)
 	}

@@ -79,8 +79,13 @@ struct fdtable {
 struct files_struct {
 	struct fdtable *fdt;
 } CORE;
+struct sched_info {
+	unsigned long long run_delay; /* ns that it could have run and had no processor */
+} CORE;
 struct task_struct {
-	int tgid, exit_code;
+	int pid, tgid, exit_code;
+	unsigned int __state; /* since 5.14 */
+	struct sched_info sched_info;
 	unsigned long min_flt, maj_flt;
 	char comm[16];
 	__u64 start_boottime; /* ns; /proc/PID/stat shows it in ticks. real_start_time before 5.5 */
@@ -88,6 +93,9 @@ struct task_struct {
 	struct task_struct *real_parent, *group_leader;
 	struct signal_struct *signal;
 	struct files_struct *files;
+} CORE;
+struct task_struct___before_5_14 {
+	long state;
 } CORE;
 struct linux_binprm {
 	const char *interp; /* the program: of a script its interpreter */

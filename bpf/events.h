@@ -142,6 +142,20 @@ struct position_event {
 	__u8 name[64]; /* of the file, without its folders; the process may be gone when it is asked */
 };
 
+/* What a thread waits for off its processor, see bpf/offcpu.bpf.c. */
+enum off_kind {
+	OFF_READ, /* bytes of a file or a block device, in a call that reads them */
+	OFF_PAGE, /* a page of a mapping, or of its own memory that was swapped out */
+	OFF_NAME, /* a file by its name: open, stat, folders */
+	OFF_CHANNEL, /* a pipe, a socket, a device; poll and its kind */
+	OFF_LOCK, /* futex: a lock, or another thread */
+	OFF_SLEEP,
+	OFF_CHILD, /* a child's end */
+	OFF_WRITE, /* writing to files */
+	OFF_OTHER,
+	OFF_KINDS,
+};
+
 /* What a watched function of CUDA does: see bpf/cuda.bpf.c and probes/cuda/functions.go. */
 enum cuda_class {
 	CUDA_COPY = 1, /* (target, source, bytes, stream) */

@@ -8,6 +8,7 @@ import (
 	"github.com/dptrace/dptrace/probes/cuda"
 	"github.com/dptrace/dptrace/probes/files"
 	"github.com/dptrace/dptrace/probes/hook"
+	"github.com/dptrace/dptrace/probes/offcpu"
 	"github.com/dptrace/dptrace/probes/poll"
 	"github.com/dptrace/dptrace/probes/positions"
 	"github.com/dptrace/dptrace/probes/probe"
@@ -25,6 +26,7 @@ var List = []*probe.Probe{
 	&files.Probe,
 	&shm.Probe,
 	&positions.Probe,
+	&offcpu.Probe,
 	&cuda.Probe,
 }
 

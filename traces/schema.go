@@ -90,7 +90,7 @@ var tables = []*table{
 	define[RngSlot](), define[RngState](), define[RngSearch](), define[Optimizer](), define[Exception](), define[Dist](),
 	define[Memory](), define[Cpu](), define[Limit](), define[Signal](), define[Oom](), define[Cow](), define[Extent](), define[Private](),
 	define[ShmRoom](), define[ShmFile](), define[ShmUse](), define[ShmFull](),
-	define[Position](), define[Descriptor](),
+	define[Position](), define[OffCpu](), define[Descriptor](),
 	define[Container](), define[Footprint](),
 	define[CudaLibrary](), define[HostMemory](), define[Copy](), define[CudaCalls](), define[CallSite](), define[Touch](),
 	define[Host](), define[Clock](), define[Meta](), define[Lost](), define[Overhead](),

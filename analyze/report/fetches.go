@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/dptrace/dptrace/analyze"
 	"github.com/dptrace/dptrace/analyze/evidence/fetches"
+	"github.com/dptrace/dptrace/analyze/evidence/offcpu"
 	"github.com/dptrace/dptrace/analyze/words"
 )
 
@@ -20,23 +20,36 @@ func (p *page) fetched(r *analyze.Result) {
 	var lines []string
 	for _, ranks := range r.Timeline.ByLoader() {
 		if s := r.Fetches.Of(ranks...); s.Fetches > 0 {
-			lines = append(lines, fmt.Sprintf("#%d %s: %s", ranks.ID(), ranks[0].At(), spent(s)))
+			lines = append(lines, fmt.Sprintf("#%d %s: %s", ranks.ID(), ranks[0].At(), spent(s, r.Blocked.Of(ranks...))))
 			lines = append(lines, transforms(s)...)
 		}
 	}
 	p.list(grey, "fetches", lines)
 }
 
+// leastPart of the fetches is told of what they are blocked in.
+const leastPart = 0.01
+
 // spent is the parts of fetches.
-func spent(s *fetches.Split) string {
-	share := func(of time.Duration) string { return fmt.Sprintf("%.1f %%", 100*s.Share(of)) }
-	text := share(s.OnCPU) + " on a processor, "
+func spent(s *fetches.Split, in *offcpu.Blocked) string {
+	of := sharesOf(s, in)
+	share := func(of float64) string { return fmt.Sprintf("%.1f %%", 100*of) }
+	text := share(of.onCPU) + " on a processor, "
 	if s.QueueKnown == s.Fetches {
-		text += share(s.Queue) + " waiting for one, " + share(s.Blocked) + " blocked"
+		text += share(of.queue) + " waiting for one, " + share(of.blocked) + " blocked"
 	} else {
-		text += share(s.Queue+s.Blocked) + " blocked or waiting for one"
+		text += share(of.queue+of.blocked) + " blocked or waiting for one"
 	}
 	text += fmt.Sprintf(" (± %.1f)", 100*s.Deviation())
+	var what []string
+	for _, part := range of.in {
+		if part.Share >= leastPart {
+			what = append(what, string(part.Kind)+" "+share(part.Share))
+		}
+	}
+	if len(what) > 0 {
+		text += ": " + strings.Join(what, "; ")
+	}
 	switch {
 	case s.ReadKnown > 0 && s.Read == 0 && s.Disk == 0:
 		text += ", nothing read"

@@ -107,7 +107,7 @@ func loops(r *analyze.Result) []loopTime {
 		for _, s := range l.Stages {
 			one.Stages = append(one.Stages, stage{s.Name, s.Of, seconds(int64(s.Waited)), seconds(int64(s.Work)), ms(s.Mean()), 0})
 			if s.Name == looptime.Fetch {
-				for _, p := range parts(r.Fetches.Of(ranks...), s) {
+				for _, p := range parts(r.Fetches.Of(ranks...), r.Blocked.Of(ranks...), s) {
 					one.Stages = append(one.Stages, stage{p.Name, p.Of, seconds(int64(p.Waited)), seconds(int64(p.Work)), ms(p.Mean()), p.looked})
 				}
 			}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dptrace/dptrace/analyze/evidence/fetches"
 	"github.com/dptrace/dptrace/analyze/evidence/looptime"
+	"github.com/dptrace/dptrace/analyze/evidence/offcpu"
 	"github.com/dptrace/dptrace/analyze/words"
 )
 
@@ -17,9 +18,9 @@ type fetchPart struct {
 }
 
 // parts of the fetches, which come after it: on a processor, waiting for one,
-// blocked; then each transform of a chain that was timed, which lies across these
+// blocked and, of that, in what; then each transform of a chain that was timed, which lies across these
 // three.
-func parts(split *fetches.Split, fetch looptime.Stage) (all []fetchPart) {
+func parts(split *fetches.Split, in *offcpu.Blocked, fetch looptime.Stage) (all []fetchPart) {
 	if split.Fetches == 0 {
 		return nil
 	}
@@ -28,12 +29,16 @@ func parts(split *fetches.Split, fetch looptime.Stage) (all []fetchPart) {
 		all = append(all, fetchPart{looptime.Stage{Name: name, Of: looptime.Fetch, Waited: scaled(fetch.Waited), Work: scaled(fetch.Work),
 			Count: fetch.Count}, looked})
 	}
-	of("on a processor", split.Share(split.OnCPU), split.Fetches)
+	s := sharesOf(split, in)
+	of("on a processor", s.onCPU, split.Fetches)
 	if split.QueueKnown == split.Fetches {
-		of("waiting for a processor", split.Share(split.Queue), split.Fetches)
-		of("blocked", split.Share(split.Blocked), split.Fetches)
+		of("waiting for a processor", s.queue, split.Fetches)
+		of("blocked", s.blocked, split.Fetches)
+		for _, part := range s.in {
+			of("blocked: "+string(part.Kind), part.Share, split.Fetches)
+		}
 	} else {
-		of("blocked, or waiting for a processor", split.Share(split.Queue+split.Blocked), split.Fetches)
+		of("blocked, or waiting for a processor", s.queue+s.blocked, split.Fetches)
 	}
 	for _, t := range split.Transforms() {
 		if t.Index >= 0 && t.Fetches > 0 {
@@ -41,4 +46,27 @@ func parts(split *fetches.Split, fetch looptime.Stage) (all []fetchPart) {
 		}
 	}
 	return all
+}
+
+// shares of the fetches' time, 0 to 1.
+type shares struct {
+	onCPU, queue, blocked float64
+	in                    []offcpu.Part // of blocked; none: it is not known
+}
+
+// sharesOf some fetches that were looked at. What the kernel says of all that workers
+// were blocked in takes the place of what was seen in some, which it has to bear out:
+// the rest is shared as it was seen.
+func sharesOf(split *fetches.Split, in *offcpu.Blocked) shares {
+	s := shares{onCPU: split.Share(split.OnCPU), queue: split.Share(split.Queue), blocked: split.Share(split.Blocked)}
+	const agree = 2
+	all := min(in.Share(in.Sum()), 1)
+	if split.QueueKnown < split.Fetches || all <= 0 || all > agree*s.blocked || s.blocked > agree*all {
+		return s
+	}
+	if busy := s.onCPU + s.queue; busy > 0 {
+		s.onCPU, s.queue = s.onCPU/busy*(1-all), s.queue/busy*(1-all)
+	}
+	s.blocked, s.in = all, in.Parts()
+	return s
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/dptrace/dptrace/analyze/evidence/copies"
 	"github.com/dptrace/dptrace/analyze/evidence/fetches"
 	"github.com/dptrace/dptrace/analyze/evidence/looptime"
+	"github.com/dptrace/dptrace/analyze/evidence/offcpu"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/analyze/words"
@@ -28,7 +29,7 @@ func (p *page) loopTimes(r *analyze.Result) {
 			return f.Rule == "loader-bottleneck" && f.Loader.ID == ranks.ID() && f.Certainty > finding.Note
 		})
 		if l := r.Loops.Of(ranks); l != nil && l.Delivered > 0 && (found || p.Verbose) {
-			p.list(bold, fmt.Sprintf("time of loop #%d", ranks.ID()), p.loopTime(l, r.Fetches.Of(ranks...), copiesOf(r, ranks)))
+			p.list(bold, fmt.Sprintf("time of loop #%d", ranks.ID()), p.loopTime(l, stages{r.Fetches.Of(ranks...), r.Blocked.Of(ranks...), copiesOf(r, ranks)}))
 		}
 	}
 }
@@ -36,10 +37,17 @@ func (p *page) loopTimes(r *analyze.Result) {
 // barWidth is how many characters stand for all of a loop's time.
 const barWidth = 40
 
+// stages is what is known of the inside of a loop's stages.
+type stages struct {
+	fetch   *fetches.Split
+	blocked *offcpu.Blocked
+	copied  copies.Ranks
+}
+
 // loopTime is a bar and a table, then what is slower than the rest. Parts of the
 // fetch are in it where they take a hundredth of the loop's time.
-func (p *page) loopTime(l *looptime.Loop, fetch *fetches.Split, copied copies.Ranks) []string {
-	lines := append([]string{p.bar(l)}, table(l, fetch, copied)...)
+func (p *page) loopTime(l *looptime.Loop, within stages) []string {
+	lines := append([]string{p.bar(l)}, table(l, within)...)
 	for _, s := range l.Stragglers() {
 		who := fmt.Sprintf("worker %d", s.Worker)
 		if s.Worker < 0 {
@@ -60,7 +68,7 @@ func copiesOf(r *analyze.Result, ranks timeline.Ranks) (all copies.Ranks) {
 
 // table of a loop: what it waited for, with the parts of the fetch, and its step, with the copies to the device in
 // it that its thread was seen to wait for.
-func table(l *looptime.Loop, fetch *fetches.Split, copied copies.Ranks) (lines []string) {
+func table(l *looptime.Loop, within stages) (lines []string) {
 	type row struct{ name, took, share, mean string }
 	rows := []row{{"", "time", "", "a batch"}}
 	add := func(name string, took, mean time.Duration) {
@@ -71,7 +79,7 @@ func table(l *looptime.Loop, fetch *fetches.Split, copied copies.Ranks) (lines [
 			add("waits: "+s.Name, s.Waited, s.Mean())
 		}
 		if s.Name == looptime.Fetch {
-			for _, part := range parts(fetch, s) {
+			for _, part := range parts(within.fetch, within.blocked, s) {
 				if part.Waited >= l.Total/100 {
 					add("  "+part.Name, part.Waited, part.Mean())
 				}
@@ -79,7 +87,7 @@ func table(l *looptime.Loop, fetch *fetches.Split, copied copies.Ranks) (lines [
 		}
 	}
 	add("step", l.Step(), l.Step()/time.Duration(l.Delivered))
-	if h := copied.H2D(); h != nil {
+	if h := within.copied.H2D(); h != nil {
 		if blocked := h.All().Blocked; blocked > 0 && blocked >= l.Total/100 {
 			add("  copies to the device", blocked, blocked/time.Duration(h.Steps))
 		}

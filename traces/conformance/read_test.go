@@ -25,7 +25,7 @@ var rows = []any{
 	traces.RngSlot{}, traces.RngState{}, traces.RngSearch{}, traces.Optimizer{}, traces.Exception{}, traces.Dist{},
 	traces.Memory{}, traces.Cpu{}, traces.Limit{}, traces.Signal{}, traces.Oom{}, traces.Cow{}, traces.Extent{}, traces.Private{},
 	traces.ShmRoom{}, traces.ShmFile{}, traces.ShmUse{}, traces.ShmFull{},
-	traces.Position{}, traces.Descriptor{},
+	traces.Position{}, traces.OffCpu{}, traces.Descriptor{},
 	traces.Container{}, traces.Footprint{},
 	traces.CudaLibrary{}, traces.HostMemory{}, traces.Copy{}, traces.CudaCalls{}, traces.CallSite{}, traces.Touch{},
 	traces.Host{}, traces.Clock{}, traces.Meta{}, traces.Lost{}, traces.Overhead{},

@@ -29,6 +29,7 @@ type Timed struct {
 	CPU      float64 // of the time of a fetch, on a processor
 	Delay    float64 // of it, waiting for one
 	Read     int64   // bytes from disks for a batch
+	Files    float64 // of the time of a fetch, blocked in reading files; of workers alone
 	Crop     float64 // of the time of a fetch, in a transform of that name; 0: no fetch is looked at
 	MainCPU  float64 // of the time of a step, on a processor
 	MainWait float64 // of the loop's time, waiting for one
@@ -83,6 +84,8 @@ type timedPlay struct {
 	cpu      []int64  // of each worker, so far
 	delay    []int64
 	read     []int64
+	blocked  []int64
+	idle     []int64
 	mainCPU  int64
 	mainWait int64
 	begun    int64
@@ -164,6 +167,9 @@ func (x *timedPlay) pass(pass int) {
 	r.clock = now
 	for i := range x.workers {
 		x.look(x.workers[i], x.cpu[i], max(x.cpu[i], 1), x.delay[i], x.read[i])
+		if x.Files > 0 {
+			r.W.Append(traces.OffCpu{Head: r.head(x.workers[i].Proc), Inherits: true, ReadNS: x.blocked[i], ChannelNS: x.idle[i], Final: !x.Persistent})
+		}
 		x.served[i]++
 	}
 	r.W.Append(traces.Pass{Head: r.head(p.Proc), Loader: x.loader, Pass: uint32(pass), Phase: "end", End: "exhausted", Delivered: uint32(x.Batches)})
@@ -176,7 +182,9 @@ func (x *timedPlay) start(pass int) {
 		r.used += cpu
 	}
 	x.workers, x.served = nil, make([]uint32, x.Workers)
-	x.cpu, x.delay, x.read = make([]int64, x.Workers), make([]int64, x.Workers), make([]int64, x.Workers)
+	for _, counted := range []*[]int64{&x.cpu, &x.delay, &x.read, &x.blocked, &x.idle} {
+		*counted = make([]int64, x.Workers)
+	}
 	for i := range x.Workers {
 		w := r.process("worker", -1, 0)
 		x.workers = append(x.workers, w)
@@ -195,10 +203,12 @@ func (x *timedPlay) serve(pass, b int, now *int64, free []int64) int64 {
 	begin := max(free[w], *now)
 	fetch, collate := x.Fetch(pass, b, w), x.of(x.Collate, pass, b)
 	x.fetched(x.workers[w], 0, x.served[w], b, w, begin, max(begin-free[w], 0), fetch, collate)
+	x.idle[w] += max(begin-free[w], 0)
 	free[w] = begin + fetch + collate
 	x.cpu[w] += int64(x.CPU * float64(fetch+collate))
 	x.delay[w] += int64(x.Delay * float64(fetch+collate))
 	x.read[w] += x.Read
+	x.blocked[w] += int64(x.Files * float64(fetch))
 	return free[w] + x.of(x.Queue, pass, b)
 }
 

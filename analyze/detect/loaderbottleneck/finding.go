@@ -39,8 +39,10 @@ func (w *waits) evidence() []finding.Evidence {
 			words.Percent(short), words.Percent(longest)),
 		Refs: w.worst.Refs,
 	}, {Text: w.stages()}}
-	if text := w.processors(); text != "" {
-		list = append(list, finding.Evidence{Text: text})
+	for _, text := range []string{w.processors(), w.blocked()} {
+		if text != "" {
+			list = append(list, finding.Evidence{Text: text})
+		}
 	}
 	for _, s := range w.Stragglers() {
 		list = append(list, finding.Evidence{Text: straggler(s)})
@@ -118,6 +120,21 @@ func (w *waits) processors() string {
 	return text + "."
 }
 
+// blocked says what the fetches of workers wait for, as far as it is much.
+func (w *waits) blocked() string {
+	const told = 0.05
+	var parts []string
+	for _, part := range w.in.Parts() {
+		if part.Share >= told {
+			parts = append(parts, fmt.Sprintf("%s (%s of its time)", part.Kind, words.Percent(part.Share)))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "A fetch is blocked in: " + strings.Join(parts, ", ") + "."
+}
+
 func milli(d time.Duration) string {
 	if d >= 10*time.Second {
 		return words.Seconds(d.Seconds())
@@ -180,6 +197,10 @@ func (w *waits) fix() string {
 			milli(best.Batch), milli(best.Now)))
 	}
 	stage := w.limits()
+	if share := w.in.Files(); stage.Name == looptime.Fetch && share >= computes {
+		lines = append(lines, fmt.Sprintf("# a fetch waits for files for %s of its time: keep them on a faster disk, or in fewer and larger ones",
+			words.Percent(share)))
+	}
 	if f, why := w.Predict(looptime.Change{Faster: stage.Name, Times: 2}); why == "" {
 		lines = append(lines, fmt.Sprintf("# %s in half the time: %s a batch", stage.Name, milli(f.Batch)))
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/detect"
 	"github.com/dptrace/dptrace/analyze/evidence/looptime"
+	"github.com/dptrace/dptrace/analyze/evidence/offcpu"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/timeline"
 	"github.com/dptrace/dptrace/analyze/words"
@@ -18,10 +19,10 @@ import (
 var Rule = detect.Rule{
 	ID:      "loader-bottleneck",
 	Title:   "The training loop waits for data",
-	Sources: []collect.Any{looptime.Source},
+	Sources: []collect.Any{looptime.Source, offcpu.Source},
 	Excuses: []detect.Excuse{{
 		Text: "what the dataset gives comes at a pace of its own: a live source, a simulator, a limit on purpose. " +
-			"The fetches neither computed nor read from disks.",
+			"The fetches neither computed nor read files.",
 		Excluded: func(_ *detect.Case, f *finding.Finding) bool { return all(f, unpaced) },
 	}, {
 		Text:     "only the first pass waits, and fills a cache for those to come.",
@@ -51,6 +52,7 @@ type waits struct {
 	*detect.Case
 	*looptime.Loop
 	worst *looptime.Rank // that waited for the largest share of its time
+	in    *offcpu.Blocked
 }
 
 func judge(c *detect.Case) detect.Verdict {
@@ -64,6 +66,7 @@ func judge(c *detect.Case) detect.Verdict {
 			w.worst = r
 		}
 	}
+	w.in = detect.Of(c, offcpu.Source).Of(w.worst.Loader)
 	aside, known := l.Aside()
 	role := c.Loaders.Role()
 	switch {
@@ -149,7 +152,8 @@ func all(f *finding.Finding, of func(*waits, *looptime.Rank) bool) bool {
 }
 
 // A fetch computes if it has a processor for half of its time, and reads if so many
-// bytes of a batch come from disks.
+// bytes of a batch come from disks, or if it is blocked in files for half of its time:
+// of the file systems of user space nobody counts what they read.
 const (
 	computes = 0.5
 	reads    = 64 << 10
@@ -164,7 +168,7 @@ func unpaced(w *waits, r *looptime.Rank) bool {
 	busy, ok := r.Computing()
 	bytes, counted := r.Reading()
 	held, _ := r.Held()
-	return ok && busy+held >= computes || counted && bytes >= reads
+	return ok && busy+held >= computes || counted && bytes >= reads || w.in.Files() >= computes
 }
 
 // alone reports whether no accelerator can have been at work instead: there is
