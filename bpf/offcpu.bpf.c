@@ -19,7 +19,7 @@ char LICENSE[] SEC("license") = "GPL";
 __u64 runs; /* how often a thread of the run was seen to leave a processor; about */
 __u64 lost_threads; /* processes that found no room */
 
-/* One thread. Nothing but the switches of that thread writes to it. */
+/* One thread. Nothing but the switches of that thread writes to it; the recorder adds the wait that is not in ns yet. */
 struct off_cpu {
 	__u64 ns[OFF_KINDS]; /* enum off_kind */
 	__u64 out, in; /* CLOCK_MONOTONIC: it waits since, and runs again since; in 0: it waits */
@@ -66,8 +66,10 @@ static __always_inline bool stored(struct task_struct *task, __u32 fd)
 #define ONLY_X86(number)
 #endif
 
-static __always_inline enum off_kind kind_of(struct task_struct *task)
+/* What the running thread is about to wait for. A function of its own, as the verifier looks at such once. */
+__noinline int kind(void)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	switch (CALL(regs)) {
 	case -1: /* an exception: of a thread that waits in one, a page fault */
@@ -171,9 +173,9 @@ static __always_inline void leaves(struct task_struct *task, struct proc *p, boo
 	t->delay = delay;
 	if (!state)
 		return;
-	t->kind = (state & (TASK_STOPPED | TASK_TRACED) ? OFF_OTHER : kind_of(task)) + 1;
-	t->in = 0;
 	t->out = bpf_ktime_get_ns();
+	t->in = 0;
+	t->kind = (state & (TASK_STOPPED | TASK_TRACED) ? OFF_OTHER : kind()) + 1;
 }
 
 static __always_inline void comes(struct task_struct *task)

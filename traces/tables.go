@@ -746,7 +746,7 @@ type Position struct {
 }
 
 // OffCpu is what the first thread of a process has waited for whenever it had given up its processor, all added up since the process began
-// (kernel tier). The time for which it could have run and had no processor is left out, and so is a wait that goes on.
+// (kernel tier). The time for which it could have run and had no processor is left out, but for that after its last wait.
 type OffCpu struct {
 	Head             // proc: which
 	Inherits  bool   `col:"inherits"`   // it was forked and has not called exec

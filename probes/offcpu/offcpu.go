@@ -51,10 +51,13 @@ type watcher struct {
 	err     error
 }
 
+// kinds is nanoseconds by kind.
+type kinds [offcpuOffKindOFF_KINDS]uint64
+
 // told is what was said of a process.
 type told struct {
 	first, last time.Time
-	ns          [offcpuOffKindOFF_KINDS]uint64
+	ns          kinds
 }
 
 func open(r *probe.Recording, p *probe.Programs) probe.Handler {
@@ -87,7 +90,7 @@ func (w *watcher) count(now time.Time, all bool) {
 				continue
 			}
 			ended := !node.Ended.IsZero()
-			w.tell(node, w.values[i].Ns, now, all || ended)
+			w.tell(node, counted(&w.values[i]), now, all || ended)
 			if ended {
 				spent = append(spent, node.ID)
 				delete(w.told, node.ID)
@@ -108,8 +111,26 @@ func (w *watcher) count(now time.Time, all bool) {
 	}
 }
 
+// counted is what a thread has waited for until now. Its last wait is added by the
+// kernel side when it leaves its processor again, which it may never do; the time for
+// which it then waited for a processor is not known yet.
+func counted(t *offcpuOffCpu) kinds {
+	ns := kinds(t.Ns)
+	if t.Kind == 0 || int(t.Kind) > len(ns) {
+		return ns
+	}
+	until := t.In
+	if until == 0 {
+		until = uint64(probe.Now())
+	}
+	if until > t.Out {
+		ns[t.Kind-1] += until - t.Out
+	}
+	return ns
+}
+
 // tell writes a row about a process, if there is news.
-func (w *watcher) tell(node probe.Node, ns [offcpuOffKindOFF_KINDS]uint64, now time.Time, last bool) {
+func (w *watcher) tell(node probe.Node, ns kinds, now time.Time, last bool) {
 	t := w.told[node.ID]
 	if t == nil {
 		t = &told{first: now}

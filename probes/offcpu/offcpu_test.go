@@ -12,25 +12,25 @@ import (
 
 func TestMain(m *testing.M) { probetest.Main(m) }
 
-// prelude measures what its first thread waits for: by the clock, less what the
-// scheduler let it wait for a processor.
+// prelude measures what its first thread waits for: by the clock, less what it has
+// run and what the scheduler let it wait for a processor.
 const prelude = `
 import json, mmap, os, select, subprocess, sys, threading, time
 folder = sys.argv[1]
 spent = {}
 
-def delay():
+def awake():
     with open('/proc/thread-self/schedstat', 'rb', buffering=0) as f:
-        return int(f.read().split()[1])
+        return sum(map(int, f.read().split()[:2]))
 
 class of:
     def __init__(self, kind):
         self.kind = kind
     def __enter__(self):
-        self.delay, self.t = delay(), time.monotonic_ns()
+        self.awake, self.t = awake(), time.monotonic_ns()
     def __exit__(self, *error):
         took = time.monotonic_ns() - self.t
-        spent[self.kind] = spent.get(self.kind, 0) + took - (delay() - self.delay)
+        spent[self.kind] = spent.get(self.kind, 0) + took - (awake() - self.awake)
 
 def later(what):
     threading.Timer(0.2, what).start()

@@ -182,9 +182,7 @@ func (t *thread) take(r *traces.OffCpu) {
 		now[k], outside = now[k]-n, outside-n
 	}
 	for k, ns := range now {
-		if more := min(ns-was[k], inside); more > 0 {
-			t.in[k] += more
-		}
+		t.in[k] += min(ns-was[k], inside) // less than nothing, if the last row has said too much of a wait
 	}
 }
 
