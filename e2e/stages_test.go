@@ -26,7 +26,7 @@ var blockedWays = []struct {
 	often, disk bool
 }{
 	{way: "disk", called: "reading files", often: true, disk: true},
-	{way: "mapped", called: "pages of mapped files, or swap", disk: true},
+	{way: "mapped", called: "page faults: mapped files, swap", disk: true},
 	{way: "sleep", called: "sleep", often: true},
 	{way: "pipe", called: "pipes, sockets, devices"},
 	{way: "lock", called: "locks, other threads"},

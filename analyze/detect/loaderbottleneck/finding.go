@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dptrace/dptrace/analyze/evidence/looptime"
+	"github.com/dptrace/dptrace/analyze/evidence/offcpu"
 	"github.com/dptrace/dptrace/analyze/finding"
 	"github.com/dptrace/dptrace/analyze/words"
 )
@@ -198,8 +199,11 @@ func (w *waits) fix() string {
 	}
 	stage := w.limits()
 	if share := w.in.Files(); stage.Name == looptime.Fetch && share >= computes {
-		lines = append(lines, fmt.Sprintf("# a fetch waits for files for %s of its time: keep them on a faster disk, or in fewer and larger ones",
-			words.Percent(share)))
+		how := "keep them on a faster disk, or in fewer and larger ones"
+		if w.in.Share(w.in.In[offcpu.Pages]) > share/2 {
+			how = "they are mapped, or memory was swapped out: a faster disk, or more memory"
+		}
+		lines = append(lines, fmt.Sprintf("# a fetch waits for files for %s of its time: %s", words.Percent(share), how))
 	}
 	if f, why := w.Predict(looptime.Change{Faster: stage.Name, Times: 2}); why == "" {
 		lines = append(lines, fmt.Sprintf("# %s in half the time: %s a batch", stage.Name, milli(f.Batch)))

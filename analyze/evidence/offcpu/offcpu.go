@@ -29,8 +29,8 @@ type Kind string
 // All kinds, in the order in which equal ones are told.
 const (
 	Reading Kind = "reading files"
-	Pages   Kind = "pages of mapped files, or swap"
-	Names   Kind = "opening files, names"
+	Pages   Kind = "page faults: mapped files, swap"
+	Names   Kind = "opening files"
 	Channel Kind = "pipes, sockets, devices"
 	Locks   Kind = "locks, other threads"
 	Sleep   Kind = "sleep"
