@@ -85,6 +85,7 @@ struct sched_info {
 struct task_struct {
 	int pid, tgid, exit_code;
 	unsigned int __state; /* since 5.14 */
+	unsigned int flags;
 	struct sched_info sched_info;
 	unsigned long min_flt, maj_flt;
 	char comm[16];

@@ -40,7 +40,7 @@ struct {
 const enum off_kind *unused_off_kind __attribute__((unused));
 
 enum { S_IFMT = 0170000, S_IFREG = 0100000, S_IFBLK = 0060000, S_IFDIR = 0040000 }; /* include/uapi/linux/stat.h */
-enum { TASK_STOPPED = 4, TASK_TRACED = 8 }; /* include/linux/sched.h */
+enum { TASK_STOPPED = 4, TASK_TRACED = 8, PF_KTHREAD = 0x200000 }; /* include/linux/sched.h */
 
 /* of a file that was opened: its bytes have to come from somewhere; anything else is a pipe, a socket or a device */
 static __always_inline bool stored(struct task_struct *task, __u32 fd)
@@ -189,10 +189,11 @@ static __always_inline void comes(struct task_struct *task)
 		t->in = bpf_ktime_get_ns();
 }
 
-/* The first thread of a program; not idle, none of the kernel's, which have no memory of their own. */
+/* The first thread of a program; not idle, none of the kernel's. That a task has no memory of its own would say it as well, but the
+   verifier looks long for what a pointer in a task may be. */
 static __always_inline bool first(struct task_struct *task)
 {
-	return task->pid == task->tgid && task->mm;
+	return task->pid == task->tgid && !(task->flags & PF_KTHREAD);
 }
 
 SEC("tp_btf/sched_switch")
