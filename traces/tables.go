@@ -53,11 +53,12 @@ type Exit struct {
 }
 
 // Act is what a Python was seen to do to another process, or that it ended in
-// good order itself.
+// good order itself; or what a shell will do.
 type Act struct {
 	Head // proc: who did it
 	// signal (it sent one), status (it learned that a child of its own ended badly), end (it ended itself, and not by an
-	// exception that nobody caught: whatever its exit code says is an answer of its own)
+	// exception that nobody caught: whatever its exit code says is an answer of its own), looks (a shell, whose script names the exit
+	// code of a command: $?, PIPESTATUS, trap)
 	Op       string `col:"op"`
 	Pid      int32  `col:"pid"`       // of the other; of signal: negative: a process group, 0: its own; of status: 0: os.system's child
 	Signal   int32  `col:"signal"`    // number, of signal
@@ -748,18 +749,18 @@ type Position struct {
 // OffCpu is what the first thread of a process has waited for whenever it had given up its processor, all added up since the process began
 // (kernel tier). The time for which it could have run and had no processor is left out, but for that after its last wait.
 type OffCpu struct {
-	Head             // proc: which
-	Inherits  bool   `col:"inherits"`   // it was forked and has not called exec
-	ReadNS    int64  `col:"read_ns"`    // for bytes of a file or a block device, in read(2) and its kind
-	PageNS    int64  `col:"page_ns"`    // for a page of a mapping, or of memory that was swapped out
-	NameNS    int64  `col:"name_ns"`    // for a file by its name: open, stat, reading folders
-	ChannelNS int64  `col:"channel_ns"` // for a pipe, a socket or a device: poll, recv; a worker waits for its next index so
-	LockNS    int64  `col:"lock_ns"`    // futex(2): for a lock, or another thread
-	SleepNS   int64  `col:"sleep_ns"`   // nanosleep, and select without descriptors
-	ChildNS   int64  `col:"child_ns"`   // for a child's end
-	WriteNS   int64  `col:"write_ns"`   // writing to files, fsync
-	OtherNS   int64  `col:"other_ns"`   // in other system calls, or stopped by a signal or a debugger
-	Final     bool   `col:"final"`      // the process has ended
+	Head            // proc: which
+	Inherits  bool  `col:"inherits"`   // it was forked and has not called exec
+	ReadNS    int64 `col:"read_ns"`    // for bytes of a file or a block device, in read(2) and its kind
+	PageNS    int64 `col:"page_ns"`    // for a page of a mapping, or of memory that was swapped out
+	NameNS    int64 `col:"name_ns"`    // for a file by its name: open, stat, reading folders
+	ChannelNS int64 `col:"channel_ns"` // for a pipe, a socket or a device: poll, recv; a worker waits for its next index so
+	LockNS    int64 `col:"lock_ns"`    // futex(2): for a lock, or another thread
+	SleepNS   int64 `col:"sleep_ns"`   // nanosleep, and select without descriptors
+	ChildNS   int64 `col:"child_ns"`   // for a child's end
+	WriteNS   int64 `col:"write_ns"`   // writing to files, fsync
+	OtherNS   int64 `col:"other_ns"`   // in other system calls, or stopped by a signal or a debugger
+	Final     bool  `col:"final"`      // the process has ended
 }
 
 // Descriptor is how many descriptors a process has open, and how many it may

@@ -14,6 +14,7 @@ type Repeat struct {
 	All          bool // both to their ends; else only the samples that both loops took
 	Shuffled     bool // the order looks like a shuffled one
 	Origins      bool // the same samples of the datasets inside of Subset and ConcatDataset
+	Elsewhere    bool // other samples of these, at the same indices: folds
 }
 
 // enough samples of two passes that are the same, or all others: an index stands
@@ -124,5 +125,6 @@ func compare(p, q *Pass) (r Repeat, same bool) {
 		}
 		all = p.Delivered == q.Delivered && p.All == q.All
 	}
-	return Repeat{First: p, Again: q, Samples: a.Samples, All: all, Shuffled: a.Shuffled(), Origins: a.SameOrigins(b)}, a.Equal(b)
+	return Repeat{First: p, Again: q, Samples: a.Samples, All: all, Shuffled: a.Shuffled(), Origins: a.SameOrigins(b),
+		Elsewhere: a.OtherPlaces(b)}, a.Equal(b)
 }

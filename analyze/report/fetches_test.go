@@ -32,7 +32,10 @@ func TestSpent(t *testing.T) {
 		{"what it is blocked in", fetches.Split{Fetches: 2, Wall: 10 * second, OnCPU: 6 * second, Blocked: 4 * second, QueueKnown: 2},
 			map[offcpu.Kind]time.Duration{offcpu.Sleep: 10 * second, offcpu.Reading: 30 * second, offcpu.Locks: second / 100},
 			"60.0 % on a processor, 0.0 % waiting for one, 40.0 % blocked (± 0.0): reading files 30.0 %; sleep 10.0 %; 5000 ms each, 2 of them looked at"},
-		{"two accounts that differ", fetches.Split{Fetches: 2, Wall: 10 * second, OnCPU: 6 * second, Blocked: 4 * second, QueueKnown: 2},
+		{"long waits of others", fetches.Split{Fetches: 2, Wall: 10 * second, OnCPU: 9 * second, Queue: second, QueueKnown: 2},
+			map[offcpu.Kind]time.Duration{offcpu.Other: 50 * second},
+			"45.0 % on a processor, 5.0 % waiting for one, 50.0 % blocked (± 0.0): other waits, or stopped 50.0 %; 5000 ms each, 2 of them looked at"},
+		{"an account that knows little", fetches.Split{Fetches: 2, Wall: 10 * second, OnCPU: 6 * second, Blocked: 4 * second, QueueKnown: 2},
 			map[offcpu.Kind]time.Duration{offcpu.Reading: 19 * second},
 			"60.0 % on a processor, 0.0 % waiting for one, 40.0 % blocked (± 0.0); 5000 ms each, 2 of them looked at"},
 	} {

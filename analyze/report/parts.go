@@ -61,7 +61,7 @@ func sharesOf(split *fetches.Split, in *offcpu.Blocked) shares {
 	s := shares{onCPU: split.Share(split.OnCPU), queue: split.Share(split.Queue), blocked: split.Share(split.Blocked)}
 	const agree = 2
 	all := min(in.Share(in.Sum()), 1)
-	if split.QueueKnown < split.Fetches || all <= 0 || all > agree*s.blocked || s.blocked > agree*all {
+	if split.QueueKnown < split.Fetches || all <= 0 || s.blocked > agree*all {
 		return s
 	}
 	if busy := s.onCPU + s.queue; busy > 0 {

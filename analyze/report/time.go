@@ -29,7 +29,8 @@ func (p *page) loopTimes(r *analyze.Result) {
 			return f.Rule == "loader-bottleneck" && f.Loader.ID == ranks.ID() && f.Certainty > finding.Note
 		})
 		if l := r.Loops.Of(ranks); l != nil && l.Delivered > 0 && (found || p.Verbose) {
-			p.list(bold, fmt.Sprintf("time of loop #%d", ranks.ID()), p.loopTime(l, stages{r.Fetches.Of(ranks...), r.Blocked.Of(ranks...), copiesOf(r, ranks)}))
+			within := stages{r.Fetches.Of(ranks...), r.Blocked.Of(ranks...), copiesOf(r, ranks)}
+			p.list(bold, fmt.Sprintf("time of loop #%d", ranks.ID()), p.loopTime(l, within))
 		}
 	}
 }

@@ -71,6 +71,11 @@ func (p *Process) Orderly() bool {
 	return slices.ContainsFunc(p.Final().Acts, func(a traces.Act) bool { return a.Op == "end" })
 }
 
+// Looks reports whether a process is a shell whose script looks at exit codes.
+func (p *Process) Looks() bool {
+	return slices.ContainsFunc(p.Acts, func(a traces.Act) bool { return a.Op == "looks" })
+}
+
 // SentBy finds where a process of the run was seen sending a signal to a process
 // (or to its whole group) at about a time; nil: none was.
 func (t *Timeline) SentBy(part *traces.Part, pid, signal int32, ns int64) (*Process, *traces.Act) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dptrace/dptrace/probes/probe"
 	"github.com/dptrace/dptrace/probes/procfs"
+	"github.com/dptrace/dptrace/traces"
 )
 
 const (
@@ -41,6 +42,7 @@ func (w *watcher) identify(p *process, st procfs.Stat, now time.Time) {
 		row.Cmdline = procfs.Join(w.Secrets.Args(procfs.Cmdline(p.pid)), maxCmdline)
 		if p.nameless = row.Cmdline == ""; !p.nameless {
 			w.Rows.Append(row)
+			w.commands(p, row.Head)
 		}
 	}
 	if p.judged || now.Before(p.nextJudge) {
@@ -85,6 +87,16 @@ func (w *watcher) introduce(p *process, st procfs.Stat) {
 	})
 	if !unhooked { // the hook knows better what kind of Python it is
 		w.Rows.Append(row)
+	}
+	if !p.nameless {
+		w.commands(p, row.Head)
+	}
+}
+
+// commands writes what a shell's commands say of it.
+func (w *watcher) commands(p *process, head traces.Head) {
+	if looksAtStatus(p.pid, p.exe) {
+		w.Rows.Append(traces.Act{Head: head, Op: "looks"})
 	}
 }
 

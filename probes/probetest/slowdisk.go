@@ -44,6 +44,7 @@ func SlowDisk(t testing.TB, folder string, perSecond int) string {
 		why = append(why, err.Error())
 		_ = os.Remove(group)
 	}
-	t.Skipf("SKIPPED %s: needs a control group that limits reading from a disk, which cannot be made here: %s", t.Name(), strings.Join(why, "; "))
+	t.Skipf("SKIPPED %s: needs a control group that limits reading from a disk, which cannot be made here: %s", t.Name(),
+		strings.Join(why, "; "))
 	return ""
 }

@@ -166,6 +166,11 @@ var cases = []struct {
 	{"a GPU, and workers that idle", on("nvidia", 0, with(slow(), func(t *Timed) { t.Fetch, t.Queue, t.Ahead = EvenFetch(20*ms), Even(60*ms), 1 })), "likely",
 		[]string{"an accelerator"}},
 	{"other programs take the processors", on("none", 7, with(slow(), func(t *Timed) { t.CPU, t.Delay, t.Step = 0.3, 0.6, Even(30*ms) })), "likely", []string{"other programs"}},
+	{"workers that would keep up, if others had not the processors", on("none", 6, with(slow(), func(t *Timed) {
+		t.Workers, t.CPU, t.Delay, t.Step = 1, 0.21, 0.75, Even(30*ms)
+	})), "likely", []string{"other programs"}},
+	{"a limit on purpose, in pieces, each of which waits for a processor", on("none", 6, with(slow(), func(t *Timed) { t.CPU, t.Delay = 0.01, 0.8 })),
+		"likely", []string{"at a pace of its own"}},
 	{"no optimizer", machine(with(slow(), func(t *Timed) { t.NoStep = true })), "likely", nil},
 	{"a short run", machine(with(slow(), func(t *Timed) { t.Batches = 40 })), "cannot-tell", []string{"too short"}},
 	{"one batch", machine(with(slow(), func(t *Timed) { t.Batches, t.Passes = 1, 3 })), "cannot-tell", nil},

@@ -22,7 +22,7 @@ var Rule = detect.Rule{
 	Sources: []collect.Any{looptime.Source, offcpu.Source},
 	Excuses: []detect.Excuse{{
 		Text: "what the dataset gives comes at a pace of its own: a live source, a simulator, a limit on purpose. " +
-			"The fetches neither computed nor read files.",
+			"The fetches hardly computed, and hardly read.",
 		Excluded: func(_ *detect.Case, f *finding.Finding) bool { return all(f, unpaced) },
 	}, {
 		Text:     "only the first pass waits, and fills a cache for those to come.",
@@ -168,7 +168,8 @@ func unpaced(w *waits, r *looptime.Rank) bool {
 	busy, ok := r.Computing()
 	bytes, counted := r.Reading()
 	held, _ := r.Held()
-	return ok && busy+held >= computes || counted && bytes >= reads || w.in.Files() >= computes
+	// What waits for a processor may want it for no more than to go on sleeping.
+	return ok && busy >= computes*(1-min(held, 1)) || counted && bytes >= reads || w.in.Files() >= computes
 }
 
 // alone reports whether no accelerator can have been at work instead: there is
@@ -179,6 +180,12 @@ func alone(_ *waits, r *looptime.Rank) bool { return r.Accelerators() == "none" 
 // waited for a processor that another program had: they set its pace.
 func undisturbed(_ *waits, r *looptime.Rank) bool {
 	disturbance, known := r.Disturbance(r.Fetching())
+	if !known {
+		return false
+	}
 	total := r.Total.Seconds() * (1 - disturbance)
-	return known && total-r.Step().Seconds() >= matters*total
+	if alone, counted := r.Undisturbed(); disturbance > 0 && counted {
+		total = min(total, max(alone.Seconds(), r.Step().Seconds()))
+	}
+	return total-r.Step().Seconds() >= matters*total
 }

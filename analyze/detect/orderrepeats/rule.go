@@ -102,10 +102,10 @@ func (s *seen) add(rank int, training []*orders.Pass, found []orders.Repeat) {
 	}
 }
 
-// other reports whether a repeat is of other data: rollouts, a buffer that was
+// other reports whether a repeat is of other data: folds, rollouts, a buffer that was
 // filled anew. Where random numbers are drawn, it may be the same data, augmented.
 func (s *seen) other(r orders.Repeat) bool {
-	return r.OtherData(detect.Of(s.c, values.Source)) && detect.Of(s.c, samples.Source).Fixed(r.First.Loader)
+	return r.Elsewhere || r.OtherData(detect.Of(s.c, values.Source)) && detect.Of(s.c, samples.Source).Fixed(r.First.Loader)
 }
 
 // rate a repeated order: 0 for one that is meant, else 1, and 1 more for each

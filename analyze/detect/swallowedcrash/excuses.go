@@ -41,7 +41,7 @@ func without(d doubt) func(*detect.Case, *finding.Finding) bool {
 // doubtsOf is what may excuse a crash.
 func (r *run) doubtsOf(c *crashed) (all []doubt) {
 	p := c.Process
-	if c.read == unseen && !shell(c.by) {
+	if c.read == unseen && (!shell(c.by) || c.by.Looks()) {
 		all = append(all, actedOn)
 	}
 	if c.answered() {
@@ -118,7 +118,7 @@ func (r *run) substitute(c *crashed) bool {
 }
 
 // shell reports whether a process is one: it shows no one what it does with exit
-// codes.
+// codes, but for what its script says.
 func shell(p *timeline.Process) bool {
 	if p == nil {
 		return false

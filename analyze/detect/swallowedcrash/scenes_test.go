@@ -28,6 +28,16 @@ var scenes = []struct {
 		s.kernel(1, 0, 0)
 		s.End("0")
 	}, "proven|train.py crashed (SIGSEGV)|set -eo pipefail      # at the top of run.sh", "subprocess"},
+	{"a wrapper in shell that looks at the code", "kernel", func(s *scene) {
+		s.process(1, 99, "target", bash, "bash run.sh")
+		s.Add(1, traces.Act{Op: "looks"})
+		s.torch(2, 100, "python", "python3 train.py")
+		s.trains(2)
+		s.raises(2, "KeyError")
+		s.kernel(2, 1, 0)
+		s.kernel(1, 0, 0)
+		s.End("0")
+	}, "likely|the caller looks at how this process ended", ""},
 	{"it trained nothing, and nobody did", "kernel", func(s *scene) {
 		s.process(1, 99, "target", "/usr/bin/dash", "sh run.sh")
 		s.torch(2, 100, "python", "python3 train.py")

@@ -35,6 +35,7 @@ type Beginning struct {
 	Distinct         int       // indices, counted up to Enough
 	Digest           [2]uint64 // of the indices in their order; where batches end does not count
 	origins          uint64    // of the samples' ids, where the dataset is put together of others; 0: some have none
+	inner            uint64    // of the indices in these ids alone: a dataset that is made anew has another number
 
 	descents int // how often an index is smaller than the one before
 	jumps    int // how often it is not the one before plus 1; the first one has to be 0
@@ -68,6 +69,12 @@ func (b Beginning) Equal(o Beginning) bool { return b.Samples == o.Samples && b.
 // datasets, inside of whatever these are put together in.
 func (b Beginning) SameOrigins(o Beginning) bool {
 	return b.Samples == o.Samples && b.origins != 0 && b.origins == o.origins
+}
+
+// OtherPlaces reports whether two beginnings are of other samples of the datasets
+// inside of Subset and ConcatDataset, though perhaps at the same indices.
+func (b Beginning) OtherPlaces(o Beginning) bool {
+	return b.Samples == o.Samples && b.origins != 0 && o.origins != 0 && b.inner != o.inner
 }
 
 // Batches that were asked for.
@@ -110,6 +117,9 @@ func (s *Sequence) add(r *traces.BatchPut) {
 	s.now, s.last = b, last
 }
 
+// originShift is where the number of a dataset begins in traces.BatchPut.IDs.
+const originShift = 40
+
 // origin takes the ids of the samples of a row.
 func (b *Beginning) origin(r *traces.BatchPut) {
 	if len(r.IDs) != len(r.Indices) {
@@ -120,6 +130,7 @@ func (b *Beginning) origin(r *traces.BatchPut) {
 	}
 	for _, id := range r.IDs {
 		b.origins = hash.Mix(b.origins^hash.Mix(uint64(id))) | 1
+		b.inner = hash.Mix(b.inner ^ hash.Mix(uint64(id)&(1<<originShift-1)))
 	}
 }
 

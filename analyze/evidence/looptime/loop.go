@@ -379,6 +379,18 @@ func (r *Rank) Disturbance(u Use) (share float64, known bool) {
 	return ratio(float64(u.Delay), float64(u.Wall)) * r.foreign(), true
 }
 
+// Undisturbed is how long the fetches of all batches would take, side by side in the
+// workers that there are, if none had waited for a processor, whoever had it; known is
+// false without workers, or where that is not known.
+func (r *Rank) Undisturbed() (took time.Duration, known bool) {
+	held, known := r.Held()
+	if !known || len(r.Workers) == 0 {
+		return 0, false
+	}
+	alone := r.Busy.Seconds() * (1 - min(held, 1)) / float64(len(r.Workers))
+	return time.Duration(alone * float64(time.Second)), true
+}
+
 // Fetching is what the processes that fetch used, while the loop ran.
 func (r *Rank) Fetching() Use {
 	if len(r.Workers) > 0 {

@@ -36,7 +36,7 @@ const (
 	Sleep   Kind = "sleep"
 	Child   Kind = "child processes"
 	Writing Kind = "writing files"
-	Other   Kind = "other system calls"
+	Other   Kind = "other waits, or stopped"
 )
 
 var kinds = []Kind{Reading, Pages, Names, Channel, Locks, Sleep, Child, Writing, Other}

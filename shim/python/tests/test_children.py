@@ -55,6 +55,17 @@ class Children(HookTest):
         self.forget()
         self.assertEqual(self.learned(program, prelude=""), found, "without torch")
 
+    def test_a_child_that_is_let_go_as_the_interpreter_ends(self):
+        """A function keeps the globals of __main__, and the Popen in them, until the modules are gone, ours with them."""
+        found = self.learned("""
+            import subprocess, sys
+            def job():
+                pass
+            p = subprocess.Popen([sys.executable, "-c", "import os; os._exit(11)"])
+            print(p.wait())
+        """, prelude="")
+        self.assertEqual(found, {11: "yes"})
+
     def test_what_nobody_can_say(self):
         """A library waits, the child may have said it through a pipe or a queue, or what was printed is read."""
         program = """

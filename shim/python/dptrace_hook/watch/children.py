@@ -124,7 +124,7 @@ def _through(by):
 def _returncode(cls, pid_of, by):
     """A property in place of an attribute, which stays where it is: in the instance's dictionary. All that it needs is bound to it:
     Popen.__del__ asks for it, also as the interpreter ends."""
-    own, called = cls.__dict__["__dict__"].__get__, objects.called
+    own, called, ends = cls.__dict__["__dict__"].__get__, objects.called, sys.is_finalizing
     tell = guard.closing(lambda self, code: got(pid_of(self), code, wrapping.caller(), by, captured(self)))
 
     def read(self):
@@ -132,7 +132,7 @@ def _returncode(cls, pid_of, by):
             code = own(self)["returncode"]
         except KeyError:
             raise AttributeError("'%s' object has no attribute 'returncode'" % called(type(self))) from None
-        if code:
+        if code and not ends():  # then what got() needs may be gone; and it is Popen.__del__ that asks
             tell(self, code)
         return code
 
