@@ -17,14 +17,14 @@ var counted = &collect.Source[*counts]{
 	Name:   "descriptors",
 	Tables: []string{"batch_next", "descriptor"},
 	New: func() collect.Collector[*counts] {
-		return &counts{map[process][]traces.Descriptor{}, map[process][]delivery{}, map[process]traces.Descriptor{}}
+		return &counts{map[process][]traces.Descriptor{}, map[process]*deliveries{}, map[process]traces.Descriptor{}}
 	},
 }
 
 // counts is the evidence of counted.
 type counts struct {
 	rows      map[process][]traces.Descriptor
-	delivered map[process][]delivery        // thinned out
+	delivered map[process]*deliveries
 	refused   map[process]traces.Descriptor // by the kernel: the last row of each
 }
 
@@ -39,8 +39,45 @@ type delivery struct {
 	n  int
 }
 
-// spacing thins out deliveries: descriptors are counted every 100 ms at most.
-const spacing = 20_000_000 // ns
+// deliveries are those of one process, thinned out: the latest is always there.
+type deliveries struct {
+	all     []delivery
+	spacing int64 // ns from one to the next but one, at least
+}
+
+// A process' deliveries are kept 20 ms apart, as descriptors are counted every 100 ms
+// at most; twice as far whenever there are too many.
+const (
+	spacing        = 20_000_000 // ns
+	mostDeliveries = 1 << 14
+)
+
+func (d *deliveries) add(ts int64) {
+	if n := len(d.all); n < 2 || ts-d.all[n-2].ts >= d.spacing {
+		if n == mostDeliveries {
+			d.thin()
+			n = len(d.all)
+		}
+		d.all = append(d.all, delivery{ts, 0})
+		if n > 0 {
+			d.all[n].n = d.all[n-1].n
+		}
+	}
+	last := &d.all[len(d.all)-1]
+	last.ts = ts
+	last.n++
+}
+
+// thin keeps every second one, and the latest.
+func (d *deliveries) thin() {
+	kept := d.all[:0]
+	for i, x := range d.all {
+		if i%2 == 1 { // of an even number the latest is among them
+			kept = append(kept, x)
+		}
+	}
+	d.all, d.spacing = kept, 2*d.spacing
+}
 
 // Add takes the rows of one batch.
 func (c *counts) Add(b traces.Batch) {
@@ -60,17 +97,10 @@ func (c *counts) Add(b traces.Batch) {
 				continue
 			}
 			p := process{b.Part, all[i].Proc}
-			d := c.delivered[p]
-			if n := len(d); n < 2 || all[i].TsNS-d[n-2].ts >= spacing {
-				d = append(d, delivery{all[i].TsNS, 0})
-				if n > 0 {
-					d[n].n = d[n-1].n
-				}
+			if c.delivered[p] == nil {
+				c.delivered[p] = &deliveries{spacing: spacing}
 			}
-			last := &d[len(d)-1]
-			last.ts = all[i].TsNS
-			last.n++
-			c.delivered[p] = d
+			c.delivered[p].add(all[i].TsNS)
 		}
 	}
 }
@@ -90,9 +120,16 @@ func (c *counts) of(p *timeline.Process) []traces.Descriptor {
 	return c.rows[process{p.Part, p.Proc}]
 }
 
+func (c *counts) deliveries(p *timeline.Process) []delivery {
+	if d := c.delivered[process{p.Part, p.Proc}]; d != nil {
+		return d.all
+	}
+	return nil
+}
+
 // batches is how many a process had been given by a time.
 func (c *counts) batches(p *timeline.Process, ts int64) int {
-	all := c.delivered[process{p.Part, p.Proc}]
+	all := c.deliveries(p)
 	i, _ := slices.BinarySearchFunc(all, ts, func(d delivery, ts int64) int {
 		if d.ts <= ts {
 			return -1
@@ -115,7 +152,7 @@ type point struct {
 // points of a process while the loops of main ran: what is closed as it ends is not
 // among them. The one of a failure is the last.
 func (c *counts) points(p, main *timeline.Process, f *failure) (all []point) {
-	deliveries := c.delivered[process{main.Part, main.Proc}]
+	deliveries := c.deliveries(main)
 	if len(deliveries) == 0 {
 		return nil
 	}

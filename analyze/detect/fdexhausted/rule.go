@@ -350,7 +350,7 @@ func (x *filled) fills() bool {
 	if g.counts < leastCounts || g.batches() < leastBatches || g.gained() < leastGained || !g.steady || g.released || limit <= 0 {
 		return false
 	}
-	all := x.counts.delivered[process{x.main.Part, x.main.Proc}]
+	all := x.counts.deliveries(x.main)
 	late := g.last.batches >= all[len(all)-1].n*9/10 // nothing is known of what came after it
 	return late && float64(g.last.open) >= leastShare*float64(limit) && x.left() <= horizon*g.batches()
 }
