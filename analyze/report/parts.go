@@ -54,9 +54,9 @@ type shares struct {
 	in                    []offcpu.Part // of blocked; none: it is not known
 }
 
-// sharesOf some fetches that were looked at. What the kernel says of all that workers
-// were blocked in takes the place of what was seen in some, which it has to bear out:
-// the rest is shared as it was seen.
+// sharesOf some fetches that were looked at. What the kernel says of all fetches takes
+// the place of what was seen in these, among which a rare long wait may not be, unless
+// it knows of much less; the rest is shared as it was seen.
 func sharesOf(split *fetches.Split, in *offcpu.Blocked) shares {
 	s := shares{onCPU: split.Share(split.OnCPU), queue: split.Share(split.Queue), blocked: split.Share(split.Blocked)}
 	const agree = 2
