@@ -39,7 +39,7 @@ const (
 	Other   Kind = "other waits, or stopped"
 )
 
-var kinds = []Kind{Reading, Pages, Names, Channel, Locks, Sleep, Child, Writing, Other}
+var kinds = [len(amounts{})]Kind{Reading, Pages, Names, Channel, Locks, Sleep, Child, Writing, Other}
 
 // ByLoader is what the workers of each loader were blocked in, on each of its ranks.
 type ByLoader map[*timeline.Loader]*Blocked
@@ -120,8 +120,21 @@ type thread struct {
 	idle    int64 // for an index, between them
 	last    traces.OffCpu
 	known   bool // last is
-	in      map[Kind]int64
+	in      amounts
 }
+
+// amounts is nanoseconds of each of kinds, in their order.
+type amounts [9]int64
+
+func of(r *traces.OffCpu) amounts {
+	return amounts{r.ReadNS, r.PageNS, r.NameNS, r.ChannelNS, r.LockNS, r.SleepNS, r.ChildNS, r.WriteNS, r.OtherNS}
+}
+
+// aside is where among kinds that lies which a worker waits for outside of fetches:
+// Channel, Locks, Other.
+var aside = []int{channel, 4, 8}
+
+const channel = 3
 
 // Add takes the rows of one batch: of a part the fetches come first.
 func (c *waits) Add(b traces.Batch) {
@@ -149,7 +162,7 @@ func (c *waits) Add(b traces.Batch) {
 func fetched(here map[uint32]*thread, r *traces.BatchFetch) {
 	t := here[r.Proc]
 	if t == nil {
-		t = &thread{pass: r.Pass, worker: r.Worker, from: r.TsNS, in: map[Kind]int64{}}
+		t = &thread{pass: r.Pass, worker: r.Worker, from: r.TsNS}
 		here[r.Proc] = t
 	} else {
 		t.idle += max(r.WaitNS, 0)
@@ -186,13 +199,6 @@ func (t *thread) take(r *traces.OffCpu) {
 	}
 }
 
-var aside = []Kind{Channel, Locks, Other}
-
-func of(r *traces.OffCpu) map[Kind]int64 {
-	return map[Kind]int64{Reading: r.ReadNS, Pages: r.PageNS, Names: r.NameNS, Channel: r.ChannelNS, Locks: r.LockNS, Sleep: r.SleepNS,
-		Child: r.ChildNS, Writing: r.WriteNS, Other: r.OtherNS}
-}
-
 // Merge takes over the threads of other parts.
 func (c *waits) Merge(o collect.Collector[ByLoader]) { maps.Copy(c.of, o.(*waits).of) }
 
@@ -218,12 +224,10 @@ func (c *waits) Build(e *collect.Evidence) ByLoader {
 // blocked leaves out what it waits for between its fetches: an index comes through a pipe.
 func (t *thread) blocked() *Blocked {
 	b := &Blocked{Workers: 1, Fetches: time.Duration(t.fetches), In: map[Kind]time.Duration{}}
-	for k, ns := range t.in {
-		if k == Channel {
-			ns -= t.idle
-		}
+	t.in[channel] -= t.idle
+	for i, ns := range t.in {
 		if ns > 0 {
-			b.In[k] = time.Duration(ns)
+			b.In[kinds[i]] = time.Duration(ns)
 		}
 	}
 	return b
