@@ -40,6 +40,8 @@ var deathCases = []tierCase{
 		hook: "swallowed-crash likely RuntimeError", kernel: "swallowed-crash proven RuntimeError"},
 	{name: "shell swallows SIGKILL", often: true, command: "sh wrapper.sh swallows python kill",
 		hook: "", kernel: "swallowed-crash proven SIGKILL 6 batches 5 optimizer steps"},
+	{name: "shell looks", command: "sh looks.sh python raise",
+		hook: "swallowed-crash likely RuntimeError", kernel: "swallowed-crash likely RuntimeError"},
 	{name: "wrapper reports", command: "python wrapper.py reports exit", code: 7, hook: "", kernel: "swallowed-crash clean"},
 	{name: "shell reports", command: "sh wrapper.sh reports python exit", code: 7, hook: "", kernel: "swallowed-crash clean"},
 	{name: "wrapper retries", often: true, command: "python wrapper.py retries once", hook: "", kernel: "same"},
