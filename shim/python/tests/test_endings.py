@@ -221,7 +221,7 @@ class Uncaught(HookTest):
             def _planted(args, kwargs):
                 def broken(*a, **k):
                     raise MemoryError("in torch itself")
-                sys.modules["torch.utils.data._utils.worker"]._worker_loop.__globals__["ManagerWatchdog"] = broken  # which the loop makes first
+                sys.modules["torch.utils.data._utils.worker"].ManagerWatchdog = broken  # which the loop makes first
                 return _serve(args, kwargs)
             _serve, serve = serve, _planted
             """)
