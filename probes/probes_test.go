@@ -53,6 +53,14 @@ func TestOrder(t *testing.T) {
 		if want := p.Tier == probe.Kernel && p.Name != follower; slices.Contains(p.After, follower) != want {
 			t.Errorf("probe %s comes after %q; of the kernel tier and not %s itself: %v", p.Name, p.After, follower, want)
 		}
+		if p.Late && p.Tier != probe.Kernel {
+			t.Errorf("probe %s is late, and not of the kernel tier", p.Name)
+		}
+		for _, q := range List {
+			if p.Late && slices.Contains(q.After, p.Name) {
+				t.Errorf("probe %s comes after %s, which is late", q.Name, p.Name)
+			}
+		}
 	}
 	reversed := slices.Clone(List)
 	slices.Reverse(reversed)

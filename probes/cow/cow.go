@@ -14,5 +14,6 @@ var Probe = probe.Probe{
 	Tier:  probe.Kernel,
 	Needs: needs,
 	After: []string{"process"},
+	Late:  true,
 	Start: start,
 }

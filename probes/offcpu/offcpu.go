@@ -22,6 +22,7 @@ var Probe = probe.Probe{
 	Needs: []probe.Need{probe.Tracepoint("sched_switch",
 		"what fetches are blocked in: reading files, a lock, a sleep; how long they are blocked remains")},
 	After: []string{"process"},
+	Late:  true,
 	Start: kernelSide.Start,
 }
 

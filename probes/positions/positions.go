@@ -22,6 +22,7 @@ var Probe = probe.Probe{
 	Tier:  probe.Kernel,
 	Needs: needs,
 	After: []string{"process"},
+	Late:  true,
 	Start: kernelSide.Start,
 }
 

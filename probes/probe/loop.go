@@ -58,6 +58,7 @@ type Loop struct {
 	Chores  func(now time.Time) (next time.Time)
 	Wakes   uint64 // how often it has slept and woken up; read by Chores, or when Run has ended
 	entries []*entry
+	later   []func() // done between looks, one at a time
 	began   time.Time
 	ended   int // eventfd: the target has
 	done    chan struct{}
@@ -107,6 +108,10 @@ func (l *Loop) Add(name string, start func() (Watch, error)) error {
 	return nil
 }
 
+// Later has something done by Run, after a first look and between two looks, as adding a
+// probe for which nobody shall wait. It is not done if the target has ended by then.
+func (l *Loop) Later(do func()) { l.later = append(l.later, do) }
+
 // Run looks until the target has ended, and then as long as something may come.
 // failed is told of probes that end early.
 func (l *Loop) Run(failed func(name string, err error)) {
@@ -133,6 +138,9 @@ func (l *Loop) looks(failed func(string, error)) {
 				return
 			}
 			next = now.Add(endLooks)
+		} else if len(l.later) > 0 {
+			l.later[0]()
+			l.later, next = l.later[1:], now
 		}
 		l.Wakes++
 		l.Bells.wait(next, func(owner int) {

@@ -252,3 +252,35 @@ func TestReaderEnds(t *testing.T) {
 		t.Errorf("losses %d, want 3 and 2; %d rows of costs, want 1", lost, costs)
 	}
 }
+
+// What can wait is done between looks, one thing at a time, and a probe that is added so
+// looks as the others do; when the target has ended, nothing is begun any more.
+func TestLater(t *testing.T) {
+	var order []string
+	look := func(name string) Watch {
+		return Watch{Look: func(turn Turn) (time.Time, error) {
+			if !turn.Ending {
+				order = append(order, name)
+			}
+			return time.Time{}, nil
+		}}
+	}
+	l := newTestLoop(t, look("first"))
+	done := make(chan bool)
+	l.Later(func() {
+		if err := l.Add("second", func() (Watch, error) { order = append(order, "start"); return look("second"), nil }); err != nil {
+			t.Error(err)
+		}
+	})
+	l.Later(func() {
+		order = append(order, "last")
+		one := [8]byte{1}
+		_, _ = unix.Write(l.ended, one[:]) // the target ends
+		close(done)
+	})
+	l.Later(func() { t.Error("done after the end of the target") })
+	run(t, l, func() { <-done })
+	if want := []string{"first", "start", "second", "last"}; !slices.Equal(order, want) {
+		t.Errorf("%q, want %q", order, want)
+	}
+}

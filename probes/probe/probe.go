@@ -28,9 +28,14 @@ type Probe struct {
 	// After names the probes that must have started before it: what they set in the
 	// Recording it uses. Without one of them it does not start.
 	After []string
+	// Late is set in a probe to which nothing matters that a process does before it has
+	// imported torch, which takes it ten times as long as all of these take to start:
+	// where its tier was not demanded it starts while the target begins to run. Of the kernel
+	// tier, and nobody's After.
+	Late bool
 	// Start makes the probe see all that happens from now on. The target runs
-	// only when all probes have started. An error says what the machine refused,
-	// in one line; the recording goes on without the probe.
+	// only when all probes have started that are not Late. An error says what the machine
+	// refused, in one line; the recording goes on without the probe.
 	Start func(r *Recording) (Watch, error)
 }
 
@@ -49,7 +54,7 @@ type Recording struct {
 	RingBytes int64
 	Bells     *Bells // what wakes the probe that is being started, or looks; nil: nothing does
 	// KernelTypes is the kernel's BTF, which takes 10 ms and 10 MB to read: once for
-	// all probes, and dropped when they have started.
+	// all probes, and dropped when the last has started.
 	KernelTypes *btf.Cache
 	Secrets     *redact.Rules    // what is taken out of command lines
 	Pythons     frames.Processes // set by the hook probe: for those that walk frames

@@ -22,6 +22,9 @@ func (c *costs) started(target int) {
 	c.begin, c.helper = usage(unix.RUSAGE_SELF), cpuOf(target)
 }
 
+// began counts what was begun later.
+func (c *costs) began(cpu time.Duration) { c.begin += cpu }
+
 // ended counts the witness: it and the target are all that we have waited for.
 func (c *costs) ended(how Ending) {
 	c.witness = max(usage(unix.RUSAGE_CHILDREN)-time.Duration(how.cpuNS), 0)

@@ -49,14 +49,19 @@ func (r *recording) writeBegin() {
 	}
 	r.meta("started_ns", strconv.FormatInt(probe.RealNow(), 10))
 	r.meta("tier", string(r.tier))
-	if r.refused != "" {
-		r.meta("tier_refused", r.refused)
-	}
+	r.tellRefused()
 	r.meta("digest", r.Digest)
 	r.meta("spool", r.session.spool)
 	r.out.Append(host())
 	r.out.Append(clockRow())
 	_ = r.out.Flush() // counted by the writer
+}
+
+// tellRefused says why the tier is not a higher one, if anything was refused.
+func (r *recording) tellRefused() {
+	if text := tellRefusals(r.tier, r.refused); text != "" {
+		r.meta("tier_refused", text)
+	}
 }
 
 func (r *recording) writeEnd(how Ending) {

@@ -140,17 +140,24 @@ func Run(o Options) (how Ending, err error) {
 	return how, nil
 }
 
-// release lets the target execute its program, and gives back what starting took.
+// release lets the target execute its program, and the probes watch it.
 func (r *recording) release(program string) error {
-	err := r.target.release(program)
+	if err := r.target.release(program); err != nil {
+		r.loop.Discard()
+		return err
+	}
+	r.loop.Later(r.spare)
+	r.watch()
+	return nil
+}
+
+// spare gives back what starting took.
+func (r *recording) spare() {
+	r.shared.KernelTypes = nil
 	debug.SetGCPercent(sparing)
 	if r.tier == probe.Kernel {
 		go debug.FreeOSMemory() // the kernel's BTF
 	}
-	if err != nil {
-		r.loop.Ended()
-	}
-	return err
 }
 
 // beside is how many Ps we have while the target runs: the cores are the
@@ -170,11 +177,13 @@ type recording struct {
 	session *session
 	target  *target
 	procs   *probe.Procs
+	shared  *probe.Recording
 	loop    *probe.Loop // of the probes; nil: it does not run
 	left    int         // processes that were still running at the end
 	costs   costs
 	tier    probe.Tier // the highest of which a probe runs
-	refused string     // why not a higher one, in one line; "" nothing was refused
+	started map[string]bool
+	refused []refusal  // probes of a higher one
 	beside  *companion // nil: none
 }
 
@@ -214,24 +223,27 @@ func (r *recording) begin() error {
 	if !r.Quiet && firstRank(os.Getenv) {
 		rows = newForecast(r.out, r.say)
 	}
-	shared := &probe.Recording{Rows: rows, Procs: r.procs, Target: int32(r.target.pid), Bells: loop.Bells,
+	r.shared = &probe.Recording{Rows: rows, Procs: r.procs, Target: int32(r.target.pid), Bells: loop.Bells,
 		Hook: r.session.hook, Spool: r.session.spool, RingBytes: hook.RingBytes, KernelTypes: btf.NewCache(), Secrets: r.Secrets}
-	st, err := procfs.ReadStat(shared.Target)
+	st, err := procfs.ReadStat(r.shared.Target)
 	if err == nil {
-		r.procs.Of(shared.Target, st.StartTicks) // number 1
+		r.procs.Of(r.shared.Target, st.StartTicks) // number 1
 	}
-	if err := r.startProbes(shared); err != nil {
+	if err := r.startProbes(); err != nil {
 		loop.Discard()
 		return err
 	}
-	shared.KernelTypes = nil
 	r.writeBegin()
 	loop.Chores = r.keeper()
 	r.costs.started(r.target.pid)
-	go loop.Run(func(probe string, err error) {
+	return nil
+}
+
+// watch lets the probes look for as long as the target runs.
+func (r *recording) watch() {
+	go r.loop.Run(func(probe string, err error) {
 		r.out.Append(traces.Lost{Head: now(), Source: probe, Count: 1, Reason: err.Error()})
 	})
-	return nil
 }
 
 // end completes the trace.
@@ -278,8 +290,8 @@ func (r *recording) tell() {
 	case torch == 0:
 		r.say("no Python process of this run imported torch: there are no loaders to judge")
 	}
-	if r.refused != "" && r.Report == nil { // the report has it
-		r.say("tier %s: %s", r.tier, r.refused)
+	if refused := tellRefusals(r.tier, r.refused); refused != "" && r.Report == nil { // the report has it
+		r.say("tier %s: %s", r.tier, refused)
 	}
 	if r.left > 0 {
 		r.say("%d processes live on; what they do from now on is not recorded", r.left)

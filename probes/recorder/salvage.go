@@ -155,9 +155,8 @@ func writeTrace(session, part string) error {
 // trace. false: its rings hold something that could not be written.
 func salvageStale(session string) bool {
 	spool := filepath.Join(session, "spool")
-	rings, _ := filepath.Glob(filepath.Join(spool, "*.ring")) // the pattern is right
 	path, err := os.ReadFile(filepath.Join(session, traceName))
-	if len(rings) == 0 || err != nil {
+	if !written(spool) || err != nil {
 		return true
 	}
 	trace, name := filepath.Split(string(path))

@@ -162,3 +162,9 @@ func inUse(dir string) bool {
 	}
 	return false
 }
+
+// written reports whether a process has written to a spool: one has imported torch.
+func written(spool string) bool {
+	rings, _ := filepath.Glob(filepath.Join(spool, "*.ring")) // the pattern is right
+	return len(rings) > 0
+}

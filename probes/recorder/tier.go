@@ -7,6 +7,7 @@ import (
 
 	"github.com/dptrace/dptrace/probes"
 	"github.com/dptrace/dptrace/probes/probe"
+	"github.com/dptrace/dptrace/traces"
 )
 
 // ExitRefused is the exit code when the tier that was demanded cannot be had.
@@ -28,40 +29,32 @@ type refusal struct {
 	err   error
 }
 
-// startProbes starts the probes of the tier that was asked for. A probe of the
-// kernel tier that the machine refuses is left out, and named in r.refused;
-// only if the kernel tier was demanded is that an error. One that cannot exist
-// here (probe.ErrAbsent) is no part of this machine's kernel tier.
-func (r *recording) startProbes(shared *probe.Recording) error {
-	r.tier = probe.Hook
-	var refusals []refusal
+// startProbes starts the probes of the tier that was asked for; those that are Late only if
+// it was demanded, else they will be as the target runs. A probe of the kernel tier that
+// the machine refuses is left out, and named in r.refused; only if the kernel tier was
+// demanded is that an error. One that cannot exist here (probe.ErrAbsent) is no part of
+// this machine's kernel tier.
+func (r *recording) startProbes() error {
+	r.tier, r.started = probe.Hook, map[string]bool{}
 	ordered, err := probes.InOrder(probes.List)
 	if err != nil {
 		return fail(err)
 	}
-	started := map[string]bool{}
 	for _, p := range ordered {
-		if p.Tier == probe.Kernel && r.Tier == TierHook {
-			continue
-		}
-		err := r.loop.Add(p.Name, func() (probe.Watch, error) { return startProbe(p, shared, started) })
 		switch {
-		case err == nil:
-			started[p.Name] = true
-			if p.Tier == probe.Kernel {
-				r.tier = probe.Kernel
-			}
-		case p.Tier == probe.Kernel:
-			refusals = append(refusals, refusal{p.Name, err})
+		case p.Tier == probe.Kernel && r.Tier == TierHook:
+		case p.Late && r.Tier != TierKernel && r.missing(p) == nil:
+			r.loop.Later(func() { r.startLate(p) })
 		default:
-			return fail(fmt.Errorf("%s: %w", p.Name, err))
+			if err := r.startProbe(p); err != nil && p.Tier != probe.Kernel {
+				return fail(fmt.Errorf("%s: %w", p.Name, err))
+			}
 		}
 	}
-	r.refused = tellRefusals(r.tier, refusals)
 	if r.Tier != TierKernel {
 		return nil
 	}
-	for _, f := range refusals {
+	for _, f := range r.refused {
 		if !errors.Is(f.err, probe.ErrAbsent) {
 			return &Failure{ExitRefused, fmt.Errorf("the kernel tier was demanded and cannot be had: %s%s", probe.Refusal(f.err), wayOut)}
 		}
@@ -72,14 +65,45 @@ func (r *recording) startProbes(shared *probe.Recording) error {
 	return nil
 }
 
-// startProbe starts a probe if those that it builds on have started.
-func startProbe(p *probe.Probe, shared *probe.Recording, started map[string]bool) (probe.Watch, error) {
+// startProbe starts a probe, or notes why not.
+func (r *recording) startProbe(p *probe.Probe) error {
+	err := r.missing(p)
+	if err == nil {
+		err = r.loop.Add(p.Name, func() (probe.Watch, error) { return p.Start(r.shared) })
+	}
+	switch {
+	case err == nil:
+		r.started[p.Name] = true
+		if p.Tier == probe.Kernel {
+			r.tier = probe.Kernel
+		}
+	case p.Tier == probe.Kernel:
+		r.refused = append(r.refused, refusal{p.Name, err})
+	}
+	return err
+}
+
+// startLate starts a probe while the target runs. It is to be earlier than torch: if it is not, as on
+// a machine that gave us no processor, that is said.
+func (r *recording) startLate(p *probe.Probe) {
+	before := probe.ThreadCPU()
+	err := r.startProbe(p)
+	r.costs.began(probe.ThreadCPU() - before)
+	if err != nil {
+		r.tellRefused()
+	} else if written(r.session.spool) {
+		r.out.Append(traces.Lost{Head: now(), Source: "kernel", Reason: "torch was imported before the " + p.Name + " probe had started"})
+	}
+}
+
+// missing names a probe that this one builds on and that did not start.
+func (r *recording) missing(p *probe.Probe) error {
 	for _, name := range p.After {
-		if !started[name] {
-			return probe.Watch{}, fmt.Errorf("the %s probe did not start", name)
+		if !r.started[name] {
+			return fmt.Errorf("the %s probe did not start", name)
 		}
 	}
-	return p.Start(shared)
+	return nil
 }
 
 // tellRefusals says in one line what the machine refused, and why; "" if
