@@ -72,14 +72,14 @@ static __always_inline int fault(unsigned long address, unsigned long code, bool
 	return 0;
 }
 
-SEC("tp_btf/page_fault_user")
+SEC("raw_tp/page_fault_user")
 int BPF_PROG(cow_user, unsigned long address, struct pt_regs *regs, unsigned long code)
 {
 	return fault(address, code, false);
 }
 
 /* read(2) and the like into memory that the program shares with its parent. */
-SEC("tp_btf/page_fault_kernel")
+SEC("raw_tp/page_fault_kernel")
 int BPF_PROG(cow_kernel, unsigned long address, struct pt_regs *regs, unsigned long code)
 {
 	return fault(address, code, true);

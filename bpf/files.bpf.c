@@ -78,53 +78,38 @@ struct call {
 	__u64 flags;
 };
 
-/* The numbers are those of asm/unistd.h. A program of 32 bits has others and is not seen. */
+/* The numbers are those of asm/unistd.h. A program of 32 bits has others and is not seen. inotify and fanotify have limits of
+   their own, which have the same error. */
 #if defined(__TARGET_ARCH_x86)
-static __always_inline bool is_open(struct pt_regs *regs)
+enum { INOTIFY_INIT = 253, INOTIFY_INIT1 = 294, FANOTIFY_INIT = 300 };
+#elif defined(__TARGET_ARCH_arm64)
+enum { INOTIFY_INIT = -5, INOTIFY_INIT1 = 26, FANOTIFY_INIT = 262 };
+#endif
+
+static __always_inline bool is_notify(long number)
 {
-	return regs->orig_ax == 257 || regs->orig_ax == 2 || regs->orig_ax == 437;
+	return number == INOTIFY_INIT || number == INOTIFY_INIT1 || number == FANOTIFY_INIT;
 }
 
-/* inotify and fanotify have limits of their own, which have the same number. */
-static __always_inline bool is_notify(struct pt_regs *regs)
+static __always_inline bool is_open(long number)
 {
-	return regs->orig_ax == 253 || regs->orig_ax == 294 || regs->orig_ax == 300;
+	return number == OPENAT || number == OPEN || number == OPENAT2;
 }
 
-static __always_inline void asked(struct pt_regs *regs, struct call *c)
+static __always_inline void asked(struct pt_regs *regs, long number, struct call *c)
 {
-	if (regs->orig_ax == 2) { /* open */
-		c->path = (const char *)regs->di;
+	if (number == OPEN) {
+		c->path = (const char *)ARG0(regs);
 		c->folder = AT_FDCWD;
-		c->flags = regs->si;
+		c->flags = ARG1(regs);
 		return;
 	}
-	c->path = (const char *)regs->si;
-	c->folder = regs->di;
-	c->flags = regs->dx;
-	if (regs->orig_ax == 437) /* openat2: struct open_how begins with them */
-		bpf_probe_read_user(&c->flags, sizeof(c->flags), (void *)regs->dx);
+	c->path = (const char *)ARG1(regs);
+	c->folder = ARG0(regs);
+	c->flags = ARG2(regs);
+	if (number == OPENAT2) /* struct open_how begins with them */
+		bpf_probe_read_user(&c->flags, sizeof(c->flags), (void *)ARG2(regs));
 }
-#elif defined(__TARGET_ARCH_arm64)
-static __always_inline bool is_open(struct pt_regs *regs)
-{
-	return regs->syscallno == 56 || regs->syscallno == 437;
-}
-
-static __always_inline bool is_notify(struct pt_regs *regs)
-{
-	return regs->syscallno == 26 || regs->syscallno == 262;
-}
-
-static __always_inline void asked(struct pt_regs *regs, struct call *c)
-{
-	c->path = (const char *)regs->regs[1];
-	c->folder = regs->orig_x0;
-	c->flags = regs->regs[2];
-	if (regs->syscallno == 437)
-		bpf_probe_read_user(&c->flags, sizeof(c->flags), (void *)regs->regs[2]);
-}
-#endif
 
 /* The open file of a descriptor of the calling process. */
 static __always_inline struct file *file_of(long fd)
@@ -182,15 +167,15 @@ struct {
 	__type(value, __u32);
 } beside SEC(".maps");
 
-static __always_inline int look(struct pt_regs *regs, long fd)
+static __always_inline int look(struct pt_regs *regs, long number, long fd)
 {
-	if (!is_open(regs) || fd < 0)
+	if (!is_open(number) || fd < 0)
 		return 0;
 	struct proc *p = current_proc();
 	if (!p)
 		return 0;
 	struct call c = {};
-	asked(regs, &c);
+	asked(regs, number, &c);
 	struct file *file = file_of(fd);
 	__u32 mode = BPF_CORE_READ(file, f_mode);
 	if (!(mode & FMODE_READ) || mode & FMODE_CREATED || c.flags & O_TRUNC) /* there is, or was, something in it to read */
@@ -249,14 +234,15 @@ static __always_inline int look(struct pt_regs *regs, long fd)
 	return 0;
 }
 
-SEC("tp_btf/sys_exit")
+SEC("raw_tp/sys_exit")
 int BPF_PROG(files_opened, struct pt_regs *regs, long result)
 {
 	count();
-	if (result == -EMFILE && !is_notify(regs))
+	long number = NUMBER(regs);
+	if (result == -EMFILE && !is_notify(number))
 		refuse();
-	look(regs, result);
-	if (shm_call(NUMBER(regs)) && (result >= 0 || result == -ENOSPC))
+	look(regs, number, result);
+	if (shm_call(number) && (result >= 0 || result == -ENOSPC))
 		bpf_tail_call(ctx, &beside, 0); /* returns where there is none */
 	return 0;
 }

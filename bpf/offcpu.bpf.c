@@ -178,9 +178,9 @@ static __always_inline void leaves(struct task_struct *task, struct proc *p, boo
 	t->kind = (state & (TASK_STOPPED | TASK_TRACED) ? OFF_OTHER : kind()) + 1;
 }
 
-static __always_inline void comes(struct task_struct *task)
+static __always_inline void comes(__u32 tgid)
 {
-	struct proc *p = proc_of(task->tgid);
+	struct proc *p = proc_of(tgid);
 	if (!p)
 		return;
 	__u32 id = p->id;
@@ -189,22 +189,20 @@ static __always_inline void comes(struct task_struct *task)
 		t->in = bpf_ktime_get_ns();
 }
 
-/* The first thread of a program; not idle, none of the kernel's. That a task has no memory of its own would say it as well, but the
-   verifier looks long for what a pointer in a task may be. */
-static __always_inline bool first(struct task_struct *task)
+/* Only the first thread of a program is looked at; not idle, none of the kernel's. That a task has no memory of its own would say
+   it as well, but the verifier looks long for what a pointer in a task may be. The one that leaves is the running one still: its fields
+   are loaded, those of the other one read. */
+SEC("raw_tp/sched_switch")
+int BPF_PROG(off_cpu_switch, bool preempt, struct task_struct *leaving, struct task_struct *next)
 {
-	return task->pid == task->tgid && !(task->flags & PF_KTHREAD);
-}
-
-SEC("tp_btf/sched_switch")
-int BPF_PROG(off_cpu_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
-{
-	if (first(prev)) {
+	struct task_struct *prev = bpf_get_current_task_btf();
+	if (prev->pid == prev->tgid && !(prev->flags & PF_KTHREAD)) {
 		struct proc *p = proc_of(prev->tgid);
 		if (p)
 			leaves(prev, p, preempt);
 	}
-	if (first(next))
-		comes(next);
+	__u32 tgid = BPF_CORE_READ(next, tgid);
+	if (BPF_CORE_READ(next, pid) == tgid && !(BPF_CORE_READ(next, flags) & PF_KTHREAD))
+		comes(tgid);
 	return 0;
 }

@@ -95,18 +95,18 @@ enum { READ = 0, LSEEK = 8, READV = 19 }; /* asm/unistd_64.h */
 
 static __always_inline void asked(struct pt_regs *regs, struct call *c)
 {
-	c->fd = regs->di;
-	c->offset = regs->si;
-	c->whence = regs->dx;
+	c->fd = BPF_CORE_READ(regs, di);
+	c->offset = BPF_CORE_READ(regs, si);
+	c->whence = BPF_CORE_READ(regs, dx);
 }
 #elif defined(__TARGET_ARCH_arm64)
 enum { READ = 63, LSEEK = 62, READV = 65 }; /* asm-generic/unistd.h */
 
 static __always_inline void asked(struct pt_regs *regs, struct call *c)
 {
-	c->fd = regs->orig_x0;
-	c->offset = regs->regs[1];
-	c->whence = regs->regs[2];
+	c->fd = BPF_CORE_READ(regs, orig_x0);
+	c->offset = BPF_CORE_READ(regs, regs[1]);
+	c->whence = BPF_CORE_READ(regs, regs[2]);
 }
 #endif
 
@@ -288,7 +288,7 @@ static __always_inline void read_from(struct moves *m, __s64 position, bool othe
 	m->sought = 0;
 }
 
-SEC("tp_btf/sys_enter")
+SEC("raw_tp/sys_enter")
 int BPF_PROG(positions_moved, struct pt_regs *regs, long id)
 {
 	if (id != READ && id != LSEEK && id != READV)

@@ -17,6 +17,7 @@ char LICENSE[] SEC("license") = "GPL";
 /* Set by the recorder before loading. */
 const volatile __u32 target_pid; /* of the helper that will become the target, in the recorder's pid namespace */
 const volatile __u32 pidns; /* inode number of that namespace */
+const volatile __u8 finds_mappings = 1; /* this kernel has bpf_find_vma, as since 5.17; else the verifier takes out the call */
 
 __u32 depth; /* of that namespace: 0 the first one, 1 those within; known with the target */
 __u32 last_id; /* of a process */
@@ -80,7 +81,7 @@ static __always_inline __u64 wakes(__u64 now)
 #define miss(kind) __sync_fetch_and_add(&lost[kind], 1)
 
 /* In copy_process, before the child can run: nothing that it does can come earlier. */
-SEC("tp_btf/task_newtask")
+SEC("raw_tp/task_newtask")
 int BPF_PROG(process_fork, struct task_struct *task, __u64 flags)
 {
 	const __u64 clone_vm = 0x100, clone_thread = 0x10000; /* include/uapi/linux/sched.h */
@@ -132,7 +133,7 @@ static __always_inline struct proc *adopt(struct task_struct *task)
 	return proc_of(tgid);
 }
 
-SEC("tp_btf/sched_process_exec")
+SEC("raw_tp/sched_process_exec")
 int BPF_PROG(process_exec, struct task_struct *task, int old_pid, struct linux_binprm *bprm)
 {
 	struct proc *p = proc_of(BPF_CORE_READ(task, tgid));
@@ -162,7 +163,7 @@ int BPF_PROG(process_exec, struct task_struct *task, int old_pid, struct linux_b
 }
 
 /* Each thread passes here; the process ends with its last one (signal->live has been counted down by then). */
-SEC("tp_btf/sched_process_exit")
+SEC("raw_tp/sched_process_exit")
 int BPF_PROG(process_exit, struct task_struct *task)
 {
 	__u32 tgid = BPF_CORE_READ(task, tgid);
@@ -240,7 +241,7 @@ static long describe(struct task_struct *task, struct vm_area_struct *vma, struc
 	return 0;
 }
 
-SEC("tp_btf/signal_generate")
+SEC("raw_tp/signal_generate")
 int BPF_PROG(process_signal, int signal, struct kernel_siginfo *info, struct task_struct *task, int group, int result)
 {
 	if (!told(signal) || result != 0) /* 0: TRACE_SIGNAL_DELIVERED; else ignored, already pending, lost */
@@ -270,7 +271,7 @@ int BPF_PROG(process_signal, int signal, struct kernel_siginfo *info, struct tas
 		bpf_probe_read_kernel(&s->address, sizeof(s->address), (void *)info + 16);
 		struct mapping m = { .offset = s->address }; /* the verifier wants it on the stack */
 		const int enoent = 2;
-		if (bpf_find_vma(bpf_get_current_task_btf(), s->address, describe, &m, 0) == -enoent)
+		if (finds_mappings && bpf_find_vma(bpf_get_current_task_btf(), s->address, describe, &m, 0) == -enoent)
 			m.found = 2;
 		s->mapping = m;
 	}
@@ -301,13 +302,13 @@ static __always_inline int victim(__u32 tgid, struct task_struct *task)
 }
 
 /* The recorder loads one of the two: the tracepoint passes the task since 6.9, before its pid. */
-SEC("tp_btf/mark_victim")
+SEC("raw_tp/mark_victim")
 int BPF_PROG(oom_task, struct task_struct *task, unsigned int uid)
 {
 	return victim(BPF_CORE_READ(task, tgid), task);
 }
 
-SEC("tp_btf/mark_victim")
+SEC("raw_tp/mark_victim")
 int BPF_PROG(oom_pid, int pid)
 {
 	return victim(pid, 0);

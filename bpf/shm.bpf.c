@@ -117,7 +117,8 @@ static __always_inline void opened(struct file *file, struct inode *inode, __u32
 	}
 }
 
-static __attribute__((noinline)) struct full_event *failed(__u32 id, __u32 device, __u32 call, struct file *file)
+/* Inlined: Linux 6.1 does not know of what another function returns that it is no NULL, and misses the one that was reserved. */
+static __always_inline struct full_event *failed(__u32 id, __u32 device, __u32 call, struct file *file)
 {
 	struct shm_use *u = use_of(id, device, file);
 	if (!u || __sync_fetch_and_add(&u->failed, 1) >= MOST_FULL)
@@ -170,10 +171,11 @@ static __always_inline void by_path(struct proc *p, const char *path, int kind)
 }
 
 /* Never attached: that of files.bpf.c goes on to it. */
-SEC("tp_btf/sys_exit")
+SEC("raw_tp/sys_exit")
 int BPF_PROG(shm_used, struct pt_regs *regs, long result)
 {
-	int kind = shm_call(NUMBER(regs));
+	long number = NUMBER(regs);
+	int kind = shm_call(number);
 	if (!kind || (result < 0 && result != -ENOSPC))
 		return 0;
 	struct proc *p = current_proc();
@@ -181,7 +183,7 @@ int BPF_PROG(shm_used, struct pt_regs *regs, long result)
 		return 0;
 	if (kind == SHM_UNLINK || (kind == SHM_OPEN && result < 0)) {
 		if (kind == SHM_OPEN || result == 0)
-			by_path(p, (const char *)(NUMBER(regs) == OPEN || NUMBER(regs) == CREAT || NUMBER(regs) == UNLINK ? ARG0(regs) : ARG1(regs)), kind);
+			by_path(p, (const char *)(number == OPEN || number == CREAT || number == UNLINK ? ARG0(regs) : ARG1(regs)), kind);
 		return 0;
 	}
 	struct file *file = file_of(kind == SHM_OPEN ? result : (int)ARG0(regs));
@@ -199,7 +201,7 @@ int BPF_PROG(shm_used, struct pt_regs *regs, long result)
 	struct full_event *f = failed(p->id, device, kind, file);
 	if (!f)
 		return 0;
-	if (NUMBER(regs) != WRITEV && NUMBER(regs) != PWRITEV) /* these have a number of buffers */
+	if (number != WRITEV && number != PWRITEV) /* these have a number of buffers */
 		f->bytes = kind == SHM_ALLOCATE ? ARG3(regs) : kind == SHM_TRUNCATE ? ARG1(regs) : ARG2(regs);
 	room_of(sb, &f->capacity, &f->used);
 	bpf_probe_read_kernel_str(f->name, NAME_BYTES, BPF_CORE_READ(file, f_path.dentry, d_name.name));

@@ -38,18 +38,18 @@ enum { SHM_UNLINK = SHM_WRITE + 1 };
 
 /* The numbers are those of asm/unistd.h. A program of 32 bits has others and is not seen. */
 #if defined(__TARGET_ARCH_x86)
-#define NUMBER(regs) ((regs)->orig_ax)
-#define ARG0(regs) ((regs)->di)
-#define ARG1(regs) ((regs)->si)
-#define ARG2(regs) ((regs)->dx)
-#define ARG3(regs) ((regs)->r10)
+#define NUMBER(regs) ((long)BPF_CORE_READ(regs, orig_ax))
+#define ARG0(regs) BPF_CORE_READ(regs, di)
+#define ARG1(regs) BPF_CORE_READ(regs, si)
+#define ARG2(regs) BPF_CORE_READ(regs, dx)
+#define ARG3(regs) BPF_CORE_READ(regs, r10)
 enum { OPEN = 2, CREAT = 85, OPENAT = 257, OPENAT2 = 437, FTRUNCATE = 77, FALLOCATE = 285, WRITE = 1, PWRITE64 = 18, WRITEV = 20, PWRITEV = 296, UNLINK = 87, UNLINKAT = 263 };
 #elif defined(__TARGET_ARCH_arm64)
-#define NUMBER(regs) ((regs)->syscallno)
-#define ARG0(regs) ((regs)->orig_x0)
-#define ARG1(regs) ((regs)->regs[1])
-#define ARG2(regs) ((regs)->regs[2])
-#define ARG3(regs) ((regs)->regs[3])
+#define NUMBER(regs) ((long)BPF_CORE_READ(regs, syscallno))
+#define ARG0(regs) BPF_CORE_READ(regs, orig_x0)
+#define ARG1(regs) BPF_CORE_READ(regs, regs[1])
+#define ARG2(regs) BPF_CORE_READ(regs, regs[2])
+#define ARG3(regs) BPF_CORE_READ(regs, regs[3])
 enum { OPEN = -2, CREAT = -3, OPENAT = 56, OPENAT2 = 437, FTRUNCATE = 46, FALLOCATE = 47, WRITE = 64, PWRITE64 = 68, WRITEV = 66, PWRITEV = 70, UNLINK = -4, UNLINKAT = 35 };
 #endif
 

@@ -117,7 +117,9 @@ var KernelTypes = Need{
 	Name:  "the kernel's BTF",
 	Gains: kernelGains,
 	Try: func() Trial {
-		types, err := btf.LoadKernelSpec()
+		var kernel KernelBTF
+		defer kernel.Close()
+		types, err := kernel.Pick("task_struct")
 		if err == nil {
 			var task *btf.Struct
 			err = types.TypeByName("task_struct", &task)
@@ -144,18 +146,17 @@ func Tracepoint(name, gains string) Need {
 		Name:  "tracepoint " + name,
 		Gains: gains,
 		Try: func() Trial {
-			p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.Tracing, AttachType: ebpf.AttachTraceRawTp, AttachTo: name,
-				Instructions: nothing(), License: "GPL"})
-			switch {
-			case err == nil:
-			case errors.Is(err, btf.ErrNotFound) && len(missing(Effective())) == 0:
-				return Trial{Detail: "this kernel does not have it", Get: "another kernel or architecture: no setting brings it"}
-			default:
+			p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.RawTracepoint, Instructions: nothing(), License: "GPL"})
+			if err != nil {
 				return refused(err)
 			}
 			defer func() { _ = p.Close() }()
-			l, err := link.AttachTracing(link.TracingOptions{Program: p})
-			if err != nil {
+			l, err := link.AttachRawTracepoint(link.RawTracepointOptions{Name: name, Program: p})
+			switch {
+			case err == nil:
+			case errors.Is(err, os.ErrNotExist) && len(missing(Effective())) == 0:
+				return Trial{Detail: "this kernel does not have it", Get: "another kernel or architecture: no setting brings it"}
+			default:
 				return refused(err)
 			}
 			if err := l.Close(); err != nil {

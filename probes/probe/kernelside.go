@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/link"
 	"github.com/cilium/ebpf/ringbuf"
 	"golang.org/x/sys/unix"
@@ -90,7 +89,7 @@ func (k *KernelSide) Start(r *Recording) (Watch, error) {
 	case k.Attach != nil:
 		err = k.Attach(p)
 	default:
-		err = p.attach()
+		err = p.attach(spec)
 	}
 	if err != nil {
 		p.close()
@@ -142,21 +141,25 @@ type Programs struct {
 }
 
 // load loads what a specification holds, with some maps taken from elsewhere.
-func load(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map, types *btf.Cache) (*Programs, error) {
+func load(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map, kernel *KernelBTF) (*Programs, error) {
+	types, err := kernel.Of(spec.Types)
+	if err != nil {
+		return nil, err
+	}
 	// Before 5.11 maps count against it; where it may not be raised, loading says
 	// so. (The package rlimit of cilium/ebpf calls bpf(2) when it is imported.)
 	_ = unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY})
-	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: shared, Cache: types})
+	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: shared, Programs: ebpf.ProgramOptions{KernelTypes: types}})
 	if err != nil {
 		return nil, fmt.Errorf("load eBPF: %w", err)
 	}
 	return &Programs{Collection: c, told: map[string]uint64{}}, nil
 }
 
-// attach attaches each program where its section says.
-func (p *Programs) attach() error {
+// attach attaches each program to the tracepoint that its section names.
+func (p *Programs) attach(spec *ebpf.CollectionSpec) error {
 	for name, program := range p.Programs {
-		l, err := link.AttachTracing(link.TracingOptions{Program: program})
+		l, err := link.AttachRawTracepoint(link.RawTracepointOptions{Name: spec.Programs[name].AttachTo, Program: program})
 		if err != nil {
 			return fmt.Errorf("attach %s: %w", name, err)
 		}

@@ -4,7 +4,6 @@ package probe
 
 import (
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/btf"
 
 	"github.com/dptrace/dptrace/probes/frames"
 	"github.com/dptrace/dptrace/probes/redact"
@@ -53,9 +52,9 @@ type Recording struct {
 	// RingBytes is the room that each of them takes at most.
 	RingBytes int64
 	Bells     *Bells // what wakes the probe that is being started, or looks; nil: nothing does
-	// KernelTypes is the kernel's BTF, which takes 10 ms and 10 MB to read: once for
-	// all probes, and dropped when the last has started.
-	KernelTypes *btf.Cache
+	// KernelTypes is the kernel's BTF, opened once for all probes, and closed when the last
+	// has started.
+	KernelTypes *KernelBTF
 	Secrets     *redact.Rules    // what is taken out of command lines
 	Pythons     frames.Processes // set by the hook probe: for those that walk frames
 	// Of the kernel tier, set by the probe that follows the processes; nil without it.

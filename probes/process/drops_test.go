@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/btf"
 
 	"github.com/dptrace/dptrace/probes/probe"
 )
@@ -20,7 +19,7 @@ func TestDrops(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := configure(spec, &probe.Recording{Target: 1, KernelTypes: btf.NewCache()}); err != nil {
+	if err := configure(spec, &probe.Recording{Target: 1, KernelTypes: &probe.KernelBTF{}}); err != nil {
 		t.Fatal(err)
 	}
 	c, err := ebpf.NewCollection(spec)

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/features"
 	"golang.org/x/sys/unix"
 
 	"github.com/dptrace/dptrace/probes/probe"
@@ -73,13 +75,18 @@ func configure(spec *ebpf.CollectionSpec, r *probe.Recording) error {
 			return fmt.Errorf("set %s: %w", name, err)
 		}
 	}
+	if err := features.HaveProgramHelper(ebpf.RawTracepoint, asm.FnFindVma); errors.Is(err, ebpf.ErrNotSupported) {
+		if err := spec.Variables[processVarFindsMappings].Set(uint8(0)); err != nil {
+			return fmt.Errorf("set %s: %w", processVarFindsMappings, err)
+		}
+	}
 	byPid, err := passesPid(r.KernelTypes)
 	switch {
 	case errors.Is(err, btf.ErrNotFound): // kernels without this tracepoint have no memory control at all
 		delete(spec.Programs, processProgOomTask)
 		delete(spec.Programs, processProgOomPid)
 	case err != nil:
-		return fmt.Errorf("kernel BTF: %w", err)
+		return err
 	case byPid:
 		delete(spec.Programs, processProgOomTask)
 	default:
@@ -90,13 +97,14 @@ func configure(spec *ebpf.CollectionSpec, r *probe.Recording) error {
 
 // passesPid reports whether the tracepoint mark_victim has the pid as its
 // argument, as before Linux 6.9, and not the task.
-func passesPid(types *btf.Cache) (bool, error) {
-	kernel, err := types.Kernel()
+func passesPid(kernel *probe.KernelBTF) (bool, error) {
+	const tracepoint = "btf_trace_mark_victim"
+	types, err := kernel.Pick(tracepoint)
 	if err != nil {
 		return false, err
 	}
 	var t *btf.Typedef
-	if err := kernel.TypeByName("btf_trace_mark_victim", &t); err != nil {
+	if err := types.TypeByName(tracepoint, &t); err != nil {
 		return false, err
 	}
 	p, ok := t.Type.(*btf.Pointer)

@@ -123,6 +123,7 @@ const (
 	processProgProcessFork      = "process_fork"
 	processProgProcessSignal    = "process_signal"
 	processVarDepth             = "depth"
+	processVarFindsMappings     = "finds_mappings"
 	processVarLastId            = "last_id"
 	processVarLost              = "lost"
 	processVarLostProcs         = "lost_procs"
@@ -201,6 +202,7 @@ type processMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type processVariableSpecs struct {
 	Depth             *ebpf.VariableSpec `ebpf:"depth"`
+	FindsMappings     *ebpf.VariableSpec `ebpf:"finds_mappings"`
 	LastId            *ebpf.VariableSpec `ebpf:"last_id"`
 	Lost              *ebpf.VariableSpec `ebpf:"lost"`
 	LostProcs         *ebpf.VariableSpec `ebpf:"lost_procs"`
@@ -252,6 +254,7 @@ func (m *processMaps) Close() error {
 // It can be passed to loadProcessObjects or ebpf.CollectionSpec.LoadAndAssign.
 type processVariables struct {
 	Depth             *ebpf.Variable `ebpf:"depth"`
+	FindsMappings     *ebpf.Variable `ebpf:"finds_mappings"`
 	LastId            *ebpf.Variable `ebpf:"last_id"`
 	Lost              *ebpf.Variable `ebpf:"lost"`
 	LostProcs         *ebpf.Variable `ebpf:"lost_procs"`

@@ -13,8 +13,6 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/cilium/ebpf/btf"
-
 	"github.com/dptrace/dptrace/probes/hook"
 	"github.com/dptrace/dptrace/probes/probe"
 	"github.com/dptrace/dptrace/probes/procfs"
@@ -153,10 +151,10 @@ func (r *recording) release(program string) error {
 
 // spare gives back what starting took.
 func (r *recording) spare() {
-	r.shared.KernelTypes = nil
+	r.shared.KernelTypes.Close()
 	debug.SetGCPercent(sparing)
 	if r.tier == probe.Kernel {
-		go debug.FreeOSMemory() // the kernel's BTF
+		go debug.FreeOSMemory() // what eBPF objects are read into
 	}
 }
 
@@ -224,7 +222,7 @@ func (r *recording) begin() error {
 		rows = newForecast(r.out, r.say)
 	}
 	r.shared = &probe.Recording{Rows: rows, Procs: r.procs, Target: int32(r.target.pid), Bells: loop.Bells,
-		Hook: r.session.hook, Spool: r.session.spool, RingBytes: hook.RingBytes, KernelTypes: btf.NewCache(), Secrets: r.Secrets}
+		Hook: r.session.hook, Spool: r.session.spool, RingBytes: hook.RingBytes, KernelTypes: &probe.KernelBTF{}, Secrets: r.Secrets}
 	st, err := procfs.ReadStat(r.shared.Target)
 	if err == nil {
 		r.procs.Of(r.shared.Target, st.StartTicks) // number 1
