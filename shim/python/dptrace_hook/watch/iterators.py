@@ -137,7 +137,7 @@ def start_method(loader):
 
 
 def callable_name(f, depth=0):
-    """The name of a function, or of the class of another callable; of a partial or a method what it calls, which is what the user knows."""
+    """The name of a function, or of the class of another callable; of a partial and of a method what it calls."""
     if f is None:
         return ""
     if type(f) is types.MethodType:
