@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dptrace/dptrace/analyze/words"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -57,7 +58,7 @@ func (l *Loader) watched() (procs []*Process, gaps []string) {
 		gaps = append(gaps, fmt.Sprintf("%d of %d workers could not be watched from inside", len(unseen), len(workers)))
 	}
 	if orphans > 0 {
-		gaps = append(gaps, fmt.Sprintf("the workers of %d passes are not known", orphans))
+		gaps = append(gaps, "the workers of "+words.Count(orphans, "pass")+" are not known")
 	}
 	return procs, gaps
 }

@@ -186,6 +186,19 @@ func TestGap(t *testing.T) {
 	if got, want := tl.Gap(tl.Loaders[0], nil), "1 of 3 workers could not be watched from inside"; got != want {
 		t.Errorf("an unhooked worker: %q, want %q", got, want)
 	}
+	// Passes of which no worker was heard of.
+	for passes, want := range []string{"", "the workers of 1 pass are not known", "the workers of 2 passes are not known"} {
+		r := NewRun(t)
+		r.Process(-1, 0).Open(Loader{Workers: 2, Start: noGens}).Pass(Train)
+		for n := range passes {
+			r.W.Append(traces.Pass{Head: traces.Head{TsNS: 9e9, Proc: 1}, Loader: 1, Pass: uint32(1 + n), Phase: "begin"})
+		}
+		r.Seal()
+		tl := build(t, r)
+		if got := tl.Gap(tl.Loaders[0], nil); got != want {
+			t.Errorf("%d passes without workers: %q, want %q", passes, got, want)
+		}
+	}
 }
 
 func TestPlace(t *testing.T) {

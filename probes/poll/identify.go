@@ -32,7 +32,7 @@ func (w *watcher) identify(p *process, st procfs.Stat, now time.Time) {
 		p.exe = exe
 		w.shm.lives(p.pid)
 		p.python = probe.IsPython(exe)
-		p.judged, p.judgements, p.nextJudge = false, 0, now
+		p.judged, p.judgements, p.torch, p.nextJudge = false, 0, 0, now
 		if w.inherits(p, st) {
 			p.nextJudge = now.Add(telling)
 		}
@@ -50,12 +50,15 @@ func (w *watcher) identify(p *process, st procfs.Stat, now time.Time) {
 	}
 	// Soon at first, then ever more rarely: torch may be imported late.
 	p.judgements++
-	wait := min(time.Second/4<<p.judgements, time.Minute)
+	wait := min(time.Second/4<<min(p.judgements, 8), time.Minute)
 	if now.Sub(p.seen) < importing {
 		wait = min(wait, time.Second)
 	}
+	if p.torch > 0 {
+		wait = min(wait, time.Second) // it is known at the third look, and may have loaded torch late
+	}
 	p.nextJudge = now.Add(wait)
-	w.judge(p, st)
+	w.judge(p, st, now)
 }
 
 // inherits reports whether a process runs the program of its parent, which has
@@ -103,7 +106,7 @@ func (w *watcher) commands(p *process, head traces.Head) {
 // judge finds out whether the hook could load in a Python. One that made a ring
 // has it. One that never imports torch makes none, so the lack of it says
 // nothing; the way it was started does.
-func (w *watcher) judge(p *process, st procfs.Stat) {
+func (w *watcher) judge(p *process, st procfs.Stat, now time.Time) {
 	proc, _ := w.Procs.Of(p.pid, p.start)
 	if proc.Hooked {
 		p.judged = true
@@ -116,11 +119,13 @@ func (w *watcher) judge(p *process, st procfs.Stat) {
 	}
 	why := w.obstacle(p)
 	if torch {
-		p.torch++
+		if !w.starved(p, now) {
+			p.torch++
+		}
 		switch {
 		case why != "":
 			why += "; " + torchLoaded
-		case p.judgements >= 5: // it has had seconds since
+		case p.judgements >= 5 && p.torch >= since: // it has had seconds since
 			why = w.unexplained(p)
 		}
 	}
@@ -129,6 +134,24 @@ func (w *watcher) judge(p *process, st procfs.Stat) {
 	}
 	p.judged = torch
 	w.unhooked(p, st, why)
+}
+
+// since is at how many looks a Python must have had torch until its hook should
+// have told so: libtorch is mapped early in the import of torch, and the hook comes
+// with the import of torch.utils.data, late in it.
+const since = 3
+
+// starved reports whether a Python that has torch has waited for a processor for
+// most of the time since the last look: on a machine with much more to do than it
+// can, the import of torch takes minutes.
+func (w *watcher) starved(p *process, now time.Time) bool {
+	_, waited, err := w.schedstat(p.pid)
+	if err != nil {
+		return false
+	}
+	before, at := p.delayed, p.withTorch
+	p.delayed, p.withTorch = waited, now
+	return !at.IsZero() && time.Duration(waited-before) > now.Sub(at)/2
 }
 
 // torchLoaded is what reports look for in the note of a process.
@@ -146,7 +169,7 @@ func (w *watcher) unexplained(p *process) string {
 // judgeEnded is about a Python that ended before judge could be sure: it had
 // torch long enough for its hook to have told so.
 func (w *watcher) judgeEnded(p *process) {
-	if !p.judged && p.why == "" && (p.torch >= 3 || p.torch >= 1 && w.spool.fullSince(p.seen)) {
+	if !p.judged && p.why == "" && (p.torch >= since || p.torch >= 1 && w.spool.fullSince(p.seen)) {
 		w.unhooked(p, p.last, w.unexplained(p))
 	}
 }

@@ -76,6 +76,7 @@ func TestUnhooked(t *testing.T) {
 		hooked bool
 		child  bool // of a Python that has the hook
 		full   bool // the spool, at its start
+		starve int  // looks until which it gets a processor for a tenth of the time only
 		want   string
 	}{
 		"it may still load":        {looks: 4},
@@ -90,6 +91,8 @@ func TestUnhooked(t *testing.T) {
 		"no room, and ended soon":  {looks: 1, ends: true, full: true, want: "there was no room"},
 		"told once":                {looks: 9, ends: true, want: "another sitecustomize.py"},
 		"had room, although ended": {looks: 1, ends: true},
+		"waits for a processor":    {looks: 30, starve: 30, ends: true},
+		"waited for one, long ago": {looks: 40, starve: 30, want: "another sitecustomize.py"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			child := torchProcess(t)
@@ -111,7 +114,12 @@ func TestUnhooked(t *testing.T) {
 				parent.exe = procfs.Link(p.pid, "exe")
 				w.Procs.MarkHooked(parent.pid, parent.start, true)
 			}
-			for range tc.looks {
+			var waited time.Duration
+			w.schedstat = func(int32) (ran, wait int64, err error) { return 0, int64(waited), nil }
+			for look := range tc.looks {
+				if look < tc.starve {
+					waited += 900 * time.Millisecond
+				}
 				w.tend(p, now)
 				now = now.Add(time.Second)
 			}

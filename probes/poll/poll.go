@@ -56,7 +56,7 @@ func start(r *probe.Recording) (probe.Watch, error) {
 
 func newWatcher(r *probe.Recording) *watcher {
 	return &watcher{Recording: r, procs: map[int32]*process{}, strangers: map[int32]uint64{}, began: time.Now(),
-		self: procfs.Link(int32(os.Getpid()), "exe"), limits: noLimits(), shm: noShm()}
+		self: procfs.Link(int32(os.Getpid()), "exe"), limits: noLimits(), shm: noShm(), schedstat: procfs.Schedstat}
 }
 
 // turn looks at what is due.

@@ -35,6 +35,8 @@ type watcher struct {
 
 	inherited inherited
 
+	schedstat func(pid int32) (ran, waited int64, err error) // procfs.Schedstat
+
 	measured time.Duration // CPU time that reading smaps_rollup has cost
 	endedCPU time.Duration // of processes of the run that have ended
 }
@@ -52,8 +54,10 @@ type process struct {
 	judged     bool // nothing more is to be found out about the hook in it
 	nextJudge  time.Time
 	judgements int
-	torch      int    // judgements at which it had loaded torch, and had no ring
-	why        string // the hook could not load; "" as far as is known it could
+	torch      int       // judgements at which it had loaded torch and got processors since the last one, and had no ring
+	withTorch  time.Time // the last judgement at which it had torch
+	delayed    int64     // nanoseconds for which it had waited for a processor until then
+	why        string    // the hook could not load; "" as far as is known it could
 
 	listed bool    // what it has inherited was looked at
 	shares []share // of it, what it shares with its parent

@@ -347,6 +347,7 @@ var cases = []struct {
 	{"too seldom", keeps(cache).with(func(s *scene) { s.passes, s.looks = 1, 2 }), "cannot-tell", []string{"looked at too seldom"}},
 	{"an older trace", keeps(cache).with(func(s *scene) { s.looks = -1 }), "cannot-tell", []string{"an older dptrace"}},
 	{"too many objects", keeps().with(func(s *scene) { s.cut = "objects" }), "cannot-tell", []string{"too many objects"}},
+	{"too little time", keeps().with(func(s *scene) { s.cut = "time" }), "cannot-tell", []string{"not all containers were looked at: the look would have taken too long"}},
 	{"too many objects, and a leak", keeps(cache).with(func(s *scene) { s.cut = "objects" }), "proven", nil},
 }
 

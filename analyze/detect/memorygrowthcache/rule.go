@@ -141,6 +141,8 @@ func (j *judgement) seen(crews []*growth.Crew) string {
 		return fmt.Sprintf("%d of %s were not looked at twice: they served for too short a time", few, words.Count(all, "process"))
 	case short > 0:
 		return fmt.Sprintf("the looks at %d of %s are from less than half of what was served", short, words.Count(all, "process"))
+	case cut == "time":
+		return "not all containers were looked at: the look would have taken too long"
 	case cut != "":
 		return "not all containers were looked at: too many " + cut
 	}

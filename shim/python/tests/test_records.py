@@ -236,6 +236,27 @@ class Records(HookTest):
         self.assertEqual(os.path.basename(loader.file), "main.py")
         self.assertEqual(os.path.basename(os.path.dirname(loader.stack.split(":")[0])), "anylib")
 
+    def test_what_a_partial_or_a_method_calls_is_named(self):
+        code, out, err = self.run_program("""
+            import functools
+            def seed(worker, rank=0):
+                pass
+            class Config:
+                def seed(self, worker):
+                    pass
+                def __call__(self, worker):
+                    pass
+            class Late(functools.partial):
+                pass
+            for init in (seed, functools.partial(seed, rank=1), Late(Config().seed), Config().seed, Config(), functools.partial(Config())):
+                fit(DataLoader(Noise(), batch_size=4, worker_init_fn=init), 1)
+            """)
+        self.assertEqual(code, 0, err)
+        self.assert_no_errors()
+        self.assertEqual([l.worker_init for l in self.main_ring().of("loader")], [
+            "__main__.seed", "functools.partial of __main__.seed", "functools.partial of __main__.Config.seed", "__main__.Config.seed",
+            "__main__.Config", "functools.partial of __main__.Config"])
+
     def test_a_pass_that_is_left_early(self):
         code, out, err = self.run_program("""
             if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """The side of the training loop: passes, indices handed to workers, batches delivered."""
+import functools
 import os
 import struct
 import sys
@@ -135,9 +136,14 @@ def start_method(loader):
     return method if type(method) is str and method else multiprocessing.get_start_method(allow_none=True) or multiprocessing.get_all_start_methods()[0]
 
 
-def callable_name(f):
+def callable_name(f, depth=0):
+    """The name of a function, or of the class of another callable; of a partial and of a method what it calls."""
     if f is None:
         return ""
+    if type(f) is types.MethodType:
+        f = f.__func__
+    if issubclass(type(f), functools.partial) and depth < 4:
+        return "functools.partial of " + callable_name(objects.partial(f)[0], depth + 1)
     if type(f) is types.FunctionType or type(f) is types.BuiltinFunctionType:
         return "%s.%s" % (f.__module__, f.__qualname__)
     cls = f if issubclass(type(f), type) else type(f)
