@@ -51,16 +51,7 @@ type Case struct {
 
 // Code writes the repair.
 func (c Case) Code() string {
-	var made, seeded []Target
-	for _, t := range c.Targets {
-		inCache := cached(t.Slot.Path) != ""
-		if t.MadeLater || inCache || unreachable(t.Slot) {
-			made = append(made, t)
-		}
-		if !t.MadeLater && (inCache && !c.Main || !inCache && !unreachable(t.Slot)) {
-			seeded = append(seeded, t) // a cache is emptied, so that each worker makes its own
-		}
-	}
+	made, seeded := c.split()
 	var parts []string
 	if len(made) > 0 {
 		parts = append(parts, c.whereMade(made))
@@ -84,6 +75,21 @@ func (c Case) Code() string {
 		parts = append(parts, c.baseSeed())
 	}
 	return strings.Join(parts, "\n\n")
+}
+
+// split says which are seeded where they are made, and which from outside. What a
+// cache keeps is both: the cache is emptied, so that each worker makes its own.
+func (c Case) split() (made, seeded []Target) {
+	for _, t := range c.Targets {
+		inCache := cached(t.Slot.Path) != ""
+		if t.MadeLater || inCache || unreachable(t.Slot) {
+			made = append(made, t)
+		}
+		if !t.MadeLater && (inCache && !c.Main || !inCache && !unreachable(t.Slot)) {
+			seeded = append(seeded, t)
+		}
+	}
+	return made, seeded
 }
 
 func onlyGlobals(targets []Target) bool {
@@ -335,7 +341,8 @@ func (c Case) whereMade(targets []Target) string {
 	for _, t := range targets {
 		if !t.MadeLater && !c.Main && cached(t.Slot.Path) == "" {
 			if root, _ := split(t.Slot.Path); root != "iterator" {
-				lines = append(lines, "# "+t.Slot.Name()+" was made before the workers were, which got copies of it: that line has to run in each worker.")
+				lines = append(lines, "# "+t.Slot.Name()+" was made before the workers were, which got copies of it: "+
+					"that line has to run in each worker.")
 			}
 		}
 	}

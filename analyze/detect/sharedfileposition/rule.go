@@ -97,8 +97,8 @@ func (p *positions) without(c *detect.Case) detect.Verdict {
 		return detect.CannotTell(fmt.Sprintf("%s times a process went on from where another one had left the position (%s): in the middle of a "+
 			"record, if it is of a buffered file", words.Number(int64(loose)), count(reads, "read")))
 	case kernel && contended > 0: // between a seek and its read there are microseconds: that nobody else seeks there is no proof of a lock
-		return detect.CannotTell(fmt.Sprintf("%s several processes move the position of in turns, and all of %s began where they were to, in this "+
-			"run: they share a lock, or it went well by chance", words.Count(shared, "open file"), count(reads, "read")))
+		return detect.CannotTell(fmt.Sprintf("%s several processes move the position of in turns, and all of %s began where they were to, "+
+			"in this run: they share a lock, or it went well by chance", words.Count(shared, "open file"), count(reads, "read")))
 	case kernel && shared > 0:
 		return detect.Clean(fmt.Sprintf("%s several processes move the position of, and all of %s began where they were to",
 			words.Count(shared, "open file"), count(reads, "read")))
