@@ -2,6 +2,7 @@ package reseed
 
 import (
 	"strings"
+	"unicode"
 )
 
 // expression turns the path of a generator, as the hook names it, into Python
@@ -42,6 +43,9 @@ func expression(path, root string) (string, bool) {
 			n := 1
 			for n < len(rest) && rest[n] != '.' && rest[n] != '[' && rest[n] != '<' {
 				n++
+			}
+			if !identifier(strings.TrimSuffix(rest[1:n], "()")) {
+				return "", false
 			}
 			e, rest = e+rest[:n], rest[n:]
 		default:
@@ -107,9 +111,61 @@ func module(path, owner string) string {
 	return m
 }
 
-// lastName is the name under which a generator hangs: the last word of a path.
+// identifier reports whether s is a name as code has it. The hook also says
+// "a random.Random that no variable leads to" and "pkg.RNG (2)".
+func identifier(s string) bool {
+	for i, r := range s {
+		if r != '_' && !unicode.IsLetter(r) && (i == 0 || !unicode.IsDigit(r)) {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// cached is the function, as pkg.name, whose lru_cache a path begins at; "" if
+// it begins at none.
+func cached(path string) string {
+	function, ok := strings.CutPrefix(path, "lru_cache of ")
+	if !ok {
+		return ""
+	}
+	function, _, ok = strings.Cut(function, "()")
+	if !ok {
+		return ""
+	}
+	for name := range strings.SplitSeq(function, ".") {
+		if !identifier(name) {
+			return "" // of a function that is made by another one
+		}
+	}
+	return function
+}
+
+// member is the container that the last step of a path is an item of; "" if it
+// is none. The keywords of a partial are names in the code that makes it.
+func member(path string) string {
+	for i := range len(path) {
+		if path[i] == '[' && item(path[i:]) == len(path)-i && !strings.HasSuffix(path[:i], ".keywords") {
+			return path[:i]
+		}
+	}
+	return ""
+}
+
+// lastName is the name that a generator is given where it is made: the last word
+// of a path. It is "" for what a function returns or a container holds, which
+// has no name there.
 func lastName(path string) string {
+	if member(path) != "" {
+		return ""
+	}
+	if root, _ := split(path); !identifier(root) && !strings.HasPrefix(path, "lru_cache of ") {
+		return ""
+	}
 	path = strings.TrimRight(path, ">]'\"")
 	i := strings.LastIndexAny(path, ".<[ '\"")
+	if !identifier(path[i+1:]) {
+		return ""
+	}
 	return path[i+1:]
 }

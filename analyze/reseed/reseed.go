@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/dptrace/dptrace/analyze/evidence/draws"
+	"github.com/dptrace/dptrace/analyze/rng"
 )
 
 // Scope is between what the same numbers were drawn.
@@ -50,14 +51,7 @@ type Case struct {
 
 // Code writes the repair.
 func (c Case) Code() string {
-	var made, seeded []Target
-	for _, t := range c.Targets {
-		if t.MadeLater || unreachable(t.Slot) {
-			made = append(made, t)
-		} else {
-			seeded = append(seeded, t)
-		}
-	}
+	made, seeded := c.split()
 	var parts []string
 	if len(made) > 0 {
 		parts = append(parts, c.whereMade(made))
@@ -83,6 +77,21 @@ func (c Case) Code() string {
 	return strings.Join(parts, "\n\n")
 }
 
+// split says which are seeded where they are made, and which from outside. What a
+// cache keeps is both: the cache is emptied, so that each worker makes its own.
+func (c Case) split() (made, seeded []Target) {
+	for _, t := range c.Targets {
+		inCache := cached(t.Slot.Path) != ""
+		if t.MadeLater || inCache || unreachable(t.Slot) {
+			made = append(made, t)
+		}
+		if !t.MadeLater && (inCache && !c.Main || !inCache && !unreachable(t.Slot)) {
+			seeded = append(seeded, t)
+		}
+	}
+	return made, seeded
+}
+
 func onlyGlobals(targets []Target) bool {
 	for _, t := range targets {
 		if t.Slot.Role != "global" {
@@ -97,7 +106,7 @@ func unreachable(s *draws.Slot) bool {
 		return false
 	}
 	root, _ := split(s.Path)
-	if root == "iterator" {
+	if root == "iterator" || !identifier(root) {
 		return true
 	}
 	_, ok := expression(s.Path, root)
@@ -139,6 +148,8 @@ func seed(s *draws.Slot, expr string, number func(bits int) string) (lines []str
 	}
 	bits := expr
 	switch {
+	case s.Kind == rng.KindSobol: // it has no method that seeds it
+		return []string{"engine = " + expr, "engine.__init__(engine.dimension, scramble=True, seed=" + number(63) + ")"}, ""
 	case strings.HasPrefix(s.Class, "torch."):
 		return []string{expr + ".manual_seed(" + number(63) + ")"}, ""
 	case s.Kind == "mt19937" && !bitGenerator(s.Class):
@@ -213,8 +224,13 @@ func seeding(targets []Target, source, dataset, collate string) (body, imports [
 		}
 	}
 	groups := map[int][]Target{}
+	var caches []string
 	for _, t := range targets {
-		groups[t.Seed] = append(groups[t.Seed], t)
+		if f := cached(t.Slot.Path); f == "" {
+			groups[t.Seed] = append(groups[t.Seed], t)
+		} else if !slices.Contains(caches, f) {
+			caches = append(caches, f)
+		}
 	}
 	body = append(body, "seeds = random.Random("+source+")")
 	for _, n := range slices.Sorted(maps.Keys(groups)) {
@@ -235,8 +251,23 @@ func seeding(targets []Target, source, dataset, collate string) (body, imports [
 			body = append(body, lines...)
 		}
 	}
+	for _, f := range caches {
+		add(cacheModule(f, targets))
+		body = append(body, f+".cache_clear()")
+	}
 	slices.Sort(imports)
 	return body, imports
+}
+
+// cacheModule is the module of a function with a cache in which a target hangs.
+func cacheModule(function string, targets []Target) string {
+	owner := ""
+	for _, t := range targets {
+		if cached(t.Slot.Path) == function {
+			owner = t.Slot.Owner
+		}
+	}
+	return module(function, owner)
 }
 
 // inMain seeds once in the main process of each rank.
@@ -278,11 +309,19 @@ func (c Case) whereMade(targets []Target) string {
 	var lines []string
 	for _, t := range targets {
 		at := t.At
-		if at == "" {
+		switch container, function := member(t.Slot.Path), cached(t.Slot.Path); {
+		case at != "":
+		case function != "":
+			at = "in " + function
+		case container != "":
+			at = "where what " + container + " holds is made"
+		default:
 			at = "where " + t.Slot.Name() + " is made"
 		}
 		var code string
 		switch {
+		case t.Slot.Kind == rng.KindSobol:
+			code = "torch.quasirandom.SobolEngine(..., scramble=True, seed=torch.randint(2**62, ()).item())"
 		case strings.HasPrefix(t.Slot.Class, "torch."):
 			code = "torch.Generator().manual_seed(torch.randint(2**62, ()).item())"
 		case strings.HasSuffix(t.Slot.Class, ".RandomState"):
@@ -292,7 +331,20 @@ func (c Case) whereMade(targets []Target) string {
 		default:
 			code = "random.Random(torch.randint(2**62, ()).item())"
 		}
-		lines = append(lines, fmt.Sprintf("%s = %s  # %s, in place of the seed there", lastName(t.Slot.Path), code, at))
+		if name := lastName(t.Slot.Path); name != "" {
+			code = name + " = " + code
+		}
+		if line := code + "  # " + at + ", in place of the seed there"; !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	for _, t := range targets {
+		if !t.MadeLater && !c.Main && cached(t.Slot.Path) == "" {
+			if root, _ := split(t.Slot.Path); root != "iterator" {
+				lines = append(lines, "# "+t.Slot.Name()+" was made before the workers were, which got copies of it: "+
+					"that line has to run in each worker.")
+			}
+		}
 	}
 	if c.Scope != Ranks {
 		lines = append(lines, "# torch's own generator is seeded for each worker and goes on from pass to pass.")

@@ -18,7 +18,9 @@ func TestExpression(t *testing.T) {
 		{"dataset.transform.__self__.coin", "info.dataset.transform.__self__.coin"},
 		{"dataset.transform<closure coin>", "info.dataset.transform.__closure__[info.dataset.transform.__code__.co_freevars.index('coin')].cell_contents"},
 		{"dataset.transform<default coin>.rng", "inspect.signature(info.dataset.transform).parameters['coin'].default.rng"},
+		{"dataset.current.get()", "info.dataset.current.get()"},
 		{"dataset<local r>", ""},
+		{"pkg.RNG (2)", ""},
 		{"dataset.x<yield from>", ""},
 		{"dataset.x<closure", ""},
 		{"dataset.x['", ""},
@@ -47,7 +49,8 @@ func TestModule(t *testing.T) {
 }
 
 func TestLastName(t *testing.T) {
-	for path, want := range map[string]string{"iterator<local jitter>": "jitter", "dataset.a.rng": "rng", "collate_fn.keywords['rng']": "rng", "iterator.x[3]": "3"} {
+	for path, want := range map[string]string{"iterator<local jitter>": "jitter", "dataset.a.rng": "rng", "collate_fn.keywords['rng']": "rng", "iterator.x[3]": "", "dataset.rngs['image']": "",
+		"dataset.rngs[0].rng": "rng", "lru_cache of pkg.rng()": "", "a random.Random that no variable leads to": ""} {
 		if got := lastName(path); got != want {
 			t.Errorf("lastName(%q) = %q, want %q", path, got, want)
 		}
@@ -112,6 +115,41 @@ def seed_worker(collate_fn, worker_id):
 		{"a local of __iter__", Case{Targets: []Target{{Slot: slot("iterator<local jitter>", "mt19937", "random.Random", "iterator"), At: "data.py:17"}}},
 			`jitter = random.Random(torch.randint(2**62, ()).item())  # data.py:17, in place of the seed there
 # torch's own generator is seeded for each worker and goes on from pass to pass.`},
+		{"items of a dictionary, made in the first fetch", Case{Scope: Epochs, Targets: []Target{
+			{Slot: slot("dataset.rngs[0]", "pcg64", "numpy.random._generator.Generator", "dataset"), MadeLater: true},
+			{Slot: slot("dataset.rngs[1]", "pcg64", "numpy.random._generator.Generator", "dataset"), MadeLater: true}}},
+			`np.random.default_rng(torch.randint(2**62, ()).item())  # where what dataset.rngs holds is made, in place of the seed there
+# torch's own generator is seeded for each worker and goes on from pass to pass.`},
+		{"what a cached function returned before the workers were made", Case{Targets: []Target{
+			{Slot: slot("lru_cache of pkg.aug.coin()", "mt19937", "random.Random", "module")}, {Slot: numpy, Seed: 1}}},
+			`random.Random(torch.randint(2**62, ()).item())  # in pkg.aug.coin, in place of the seed there
+# torch's own generator is seeded for each worker and goes on from pass to pass.
+
+def seed_worker(worker_id):
+    import pkg.aug, random, torch
+    info = torch.utils.data.get_worker_info()
+    seeds = random.Random(info.seed)  # info.seed is another one in each worker and each pass
+    bits = info.dataset.rng.bit_generator
+    bits.state = type(bits)(seeds.getrandbits(63)).state
+    pkg.aug.coin.cache_clear()
+
+# train.py:88: DataLoader(..., worker_init_fn=seed_worker)`},
+		{"what a cached function returns first in a worker", Case{Scope: Epochs, Targets: []Target{
+			{Slot: slot("lru_cache of pkg.aug.flip().coin", "mt19937", "random.Random", "module"), MadeLater: true, At: "pkg/aug.py:7"}}},
+			`coin = random.Random(torch.randint(2**62, ()).item())  # pkg/aug.py:7, in place of the seed there
+# torch's own generator is seeded for each worker and goes on from pass to pass.`},
+		{"held where no name leads to", Case{Targets: []Target{{Slot: slot("a random.Random that no variable leads to", "mt19937", "random.Random", "module")}}},
+			`random.Random(torch.randint(2**62, ()).item())  # where a random.Random that no variable leads to is made, in place of the seed there
+# a random.Random that no variable leads to was made before the workers were, which got copies of it: that line has to run in each worker.
+# torch's own generator is seeded for each worker and goes on from pass to pass.`},
+		{"a quasi-random engine", Case{Targets: []Target{{Slot: slot("pkg.aug.POINTS", "sobol", "torch.quasirandom.SobolEngine", "module")}}}, `def seed_worker(worker_id):
+    import pkg.aug, random, torch
+    info = torch.utils.data.get_worker_info()
+    seeds = random.Random(info.seed)  # info.seed is another one in each worker and each pass
+    engine = pkg.aug.POINTS
+    engine.__init__(engine.dimension, scramble=True, seed=seeds.getrandbits(63))
+
+# train.py:88: DataLoader(..., worker_init_fn=seed_worker)`},
 		{"the base seed is set back", Case{Scope: Epochs, SameBase: true, Targets: []Target{{Slot: globalTorch}}},
 			`# Seeding torch before each pass seeds all workers alike in each. Give the loader a generator that is made once:
 # train.py:88: DataLoader(..., generator=torch.Generator().manual_seed(0))`},

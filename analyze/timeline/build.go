@@ -137,6 +137,15 @@ func (ps *passRows) build(l *Loader, number int) *Pass {
 		p.Delivered = max(p.Delivered, int(ps.end.Delivered))
 		p.End = max(p.End, ps.end.TsNS)
 		p.How = ps.end.End
+		if p.How == "error" && (ps.next.stopped || ps.next.delivered > int(ps.end.Delivered)) {
+			p.WentOn = true // the hook writes the end at the first error
+			switch {
+			case ps.next.stopped:
+				p.How = "exhausted"
+			case !ps.next.failed:
+				p.How = "dropped"
+			}
+		}
 	}
 	if n := samplers.Batches(l.object(p.Object)); n > 0 && p.Delivered == n {
 		p.Exhausted = true

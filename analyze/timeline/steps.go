@@ -12,6 +12,7 @@ type nextStats struct {
 	calls     int
 	delivered int
 	stopped   bool
+	failed    bool // the last one
 	gradOn    int
 	steps     uint64 // as of its last next()
 	// between counts optimizer steps between two calls of next() of this pass,
@@ -90,6 +91,7 @@ func (pr *procRows) next(r *traces.BatchNext) {
 	s.calls++
 	s.steps, s.end = r.Steps, r.TsNS
 	s.open = r.TsNS
+	s.failed = r.Status == "error"
 	if r.Status == "stop" { // torch has ended the workers before next() returns
 		s.open = r.CallNS
 	}

@@ -133,6 +133,7 @@ type Pass struct {
 	Delivered  int
 	Exhausted  bool   // all that there was has been delivered
 	How        string // it ended: exhausted, dropped, error; "" not known
+	WentOn     bool   // after an error of the loader: the program passed over it
 	Open       int64  // the last time at which the loop is known to have been in it, before torch ended its workers
 	Abandoned  bool   // ended early: not compared with other passes
 	Blind      bool   // rows that tell the role and the samples are lost: what they would excuse cannot be excluded

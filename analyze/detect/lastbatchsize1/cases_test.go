@@ -150,8 +150,10 @@ var cases = []struct {
 		"proven", []string{"The program ended there: ValueError", "__main__.usable"}},
 	{"torch refuses the first batch, nothing was trained yet", played{loader: full, asked: []int{8, 1}, skip: map[int]bool{0: true}, raised: "Expected more than 1 value per channel when training, got input size torch.Size([1, 8])"},
 		"proven", nil},
-	{"accumulated gradients, the step falls on it", played{loader: full, asked: []int{8, 8, 8, 1}, every: 2, passes: 2}, "proven", nil},
-	{"accumulated gradients, a later step uses them", played{loader: full, asked: []int{8, 8, 8, 8, 1}, every: 2, passes: 2}, "proven", nil},
+	{"accumulated gradients, the step falls on it", played{loader: full, asked: []int{8, 8, 8, 1}, every: 2, passes: 2}, "proven",
+		[]string{"2 batches of one sample, in place of 8, in steps on the gradients of several batches"}},
+	{"accumulated gradients, a later step uses them", played{loader: full, asked: []int{8, 8, 8, 8, 1}, every: 2, passes: 2}, "proven",
+		[]string{"1 batch of one sample, in place of 8, in steps on the gradients of several batches"}},
 
 	{"batch sampler of the user's own", played{loader: batches("__main__.Buckets"), asked: []int{8, 8, 1}}, "likely", []string{"on purpose", "__main__.Buckets"}},
 	{"batches that the dataset makes", played{loader: traces.Loader{BatchSize: -1}, fetched: []int{1, 1, 1}, rows: []int{8, 8, 1}}, "likely", []string{"on purpose"}},

@@ -33,9 +33,8 @@ func (s *seen) note(list []lone) finding.Finding {
 		Certainty: finding.Note,
 		Title:     s.title(list),
 		Evidence:  s.evidence(list),
-		Cost: fmt.Sprintf("%s on one sample each, in place of %s: noisy, and nothing else is wrong with them. No batch norm in training "+
-			"mode was seen to take such a batch", words.Count(len(list), "optimizer step"), others(list)),
-		Fix: fix(list),
+		Cost:      steps(list) + ": noisy, and nothing else is wrong with them. No batch norm in training mode was seen to take such a batch",
+		Fix:       fix(list),
 	}
 }
 
@@ -93,19 +92,56 @@ func place(list []lone) string {
 }
 
 func cost(list []lone) string {
-	steps := 0
-	for _, l := range list {
-		if l.use == normed {
-			steps++
-		}
-	}
-	cost := words.Count(len(list), "batch") + " of one sample"
-	if steps > 0 {
-		cost = fmt.Sprintf("%s on one sample each, in place of %s", words.Count(steps, "optimizer step"), others(list))
-	}
-	return cost + ". A BatchNorm in training mode normalised it by itself: no signal is left where it has one value per channel " +
+	return steps(list) + ". A BatchNorm in training mode normalised it by itself: no signal is left where it has one value per channel " +
 		"(torch raises an error there), and its running statistics took it in as a whole batch"
 }
+
+// steps on batches of one sample: on nothing else, or on gradients that were
+// accumulated over others as well.
+func steps(list []lone) string {
+	alone, together := 0, 0
+	for _, l := range list {
+		switch {
+		case l.use != normed && l.use != stepped:
+		case l.shared():
+			together++
+		default:
+			alone++
+		}
+	}
+	text := words.Count(len(list), "batch") + " of one sample"
+	if alone > 0 {
+		text = fmt.Sprintf("%s on one sample each, in place of %s", words.Count(alone, "optimizer step"), others(list))
+	}
+	switch {
+	case together == len(list):
+		text += ", in place of " + others(list) + ", in steps on the gradients of several batches"
+	case together > 0:
+		text += fmt.Sprintf(", and %s with the gradients of other batches", words.Count(together, "step"))
+	}
+	return text
+}
+
+// shared reports whether its step used the gradients of other batches as well.
+func (l lone) shared() bool {
+	at := l.pass.TrainedAt(l.batch)
+	if at == 0 {
+		return false
+	}
+	passes := l.pass.Loader.Passes
+	for _, p := range passes[max(l.pass.Number-1, 0):min(l.pass.Number+2, len(passes))] { // gradients may be kept over the end of one
+		for _, i := range []int{l.batch - 1, l.batch + 1, 0, p.Delivered - 1} {
+			if (p != l.pass.Pass || i != l.batch) && i >= 0 && i < p.Delivered && near(p.TrainedAt(i), at) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// near reports whether two moments may be one: each pass has its own in units
+// of a microsecond from its first.
+func near(a, b int64) bool { return a != 0 && max(a-b, b-a) <= 2048 }
 
 // others is the size of the other batches.
 func others(list []lone) string {

@@ -52,16 +52,15 @@ func lastPass(p *timeline.Process) (last *timeline.Pass) {
 	return last
 }
 
-// ending is the error that came out of a pass.
+// ending is the error that came out of a pass last.
 func ending(p *timeline.Process, pass *timeline.Pass) *traces.Exception {
-	i := slices.IndexFunc(p.Raised, func(e traces.Exception) bool {
+	for _, e := range slices.Backward(p.Raised) {
 		of := e.Loader == pass.Object && e.Pass == pass.Recorded && e.Stage != "exit"
-		return of && e.Type != "KeyboardInterrupt" && e.Type != "SystemExit" && e.Type != "StopIteration" && e.Type != "GeneratorExit"
-	})
-	if i < 0 {
-		return nil
+		if of && e.Type != "KeyboardInterrupt" && e.Type != "SystemExit" && e.Type != "StopIteration" && e.Type != "GeneratorExit" {
+			return &e
+		}
 	}
-	return &p.Raised[i]
+	return nil
 }
 
 func (r *run) brokenOff(b *broken) finding.Finding {

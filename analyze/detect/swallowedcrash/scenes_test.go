@@ -304,7 +304,34 @@ var scenes = []struct {
 		s.End("0")
 	}, "likely|KeyError ended pass 0 of the loader at train.py:8 after 3 batches, and the program exited with 0|takes this error for the end of its data", ""},
 
+	{"errors are passed over, and one of them ends the pass", "hook", func(s *scene) {
+		s.torch(1, 99, "target", "python3 train.py")
+		s.trains(1)
+		s.breaks(1, "KeyError")
+		s.Add(1, traces.BatchNext{Loader: 1, Batch: 3, Worker: -1, Status: "ok", Steps: 3, Grad: true},
+			traces.Exception{Loader: 1, Worker: -1, Stage: "fetch", Sample: 9, Type: "OSError", Message: "gone", File: "/home/me/data.py", Line: 31, Func: "load"},
+			traces.BatchNext{Loader: 1, Batch: 4, Worker: -1, Status: "error", Steps: 4})
+		s.Add(1, traces.Exit{Source: "wait"})
+		s.End("0")
+	}, "likely|OSError ended pass 0 of the loader at train.py:8 after 4 batches, and the program exited with 0", "KeyError"},
+
 	// Silent.
+	{"the loader's error is passed over, and the pass comes to its end", "hook", func(s *scene) {
+		s.torch(1, 99, "target", "python3 train.py")
+		s.trains(1)
+		s.breaks(1, "KeyError")
+		s.Add(1, traces.BatchNext{Loader: 1, Batch: 3, Worker: -1, Status: "ok", Steps: 3, Grad: true}, traces.BatchNext{Loader: 1, Batch: 4, Worker: -1, Status: "stop", Steps: 4})
+		s.Add(1, traces.Exit{Source: "wait"})
+		s.End("0")
+	}, "not-applicable|no process below the command used torch", ""},
+	{"the loader's error is passed over, and the loop breaks off later", "hook", func(s *scene) {
+		s.torch(1, 99, "target", "python3 train.py")
+		s.trains(1)
+		s.breaks(1, "KeyError")
+		s.Add(1, traces.BatchNext{Loader: 1, Batch: 3, Worker: -1, Status: "ok", Steps: 3, Grad: true})
+		s.Add(1, traces.Exit{Source: "wait"})
+		s.End("0")
+	}, "not-applicable|no process below the command used torch", ""},
 	{"the loader's error is caught, and another pass comes", "hook", func(s *scene) {
 		s.torch(1, 99, "target", "python3 train.py")
 		s.trains(1)

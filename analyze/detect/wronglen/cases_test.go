@@ -95,3 +95,23 @@ func TestCases(t *testing.T) {
 		})
 	}
 }
+
+// TestPassedOver is of a program that passes over the error, and goes on with the next batch.
+func TestPassedOver(t *testing.T) {
+	run := NewRun(t)
+	main := run.Process(-1, 0)
+	run.Add(main.Proc, traces.Loader{Loader: 1, Length: 120, BatchSize: 8, DatasetClass: "torch.utils.data.dataset.Subset", Sampler: random, File: "/home/me/proj/train.py", Line: 88},
+		traces.Pass{Loader: 1, Phase: "begin"})
+	run.Add(main.Proc, one("IndexError", 90, "index 90 is out of bounds for axis 0 with size 80")[0],
+		traces.BatchNext{Loader: 1, Worker: -1, Status: "error", Grad: true}, traces.Pass{Loader: 1, Phase: "end", End: "error"})
+	for i := range uint32(3) {
+		run.Add(main.Proc, traces.BatchNext{Loader: 1, Batch: i + 1, Worker: -1, Status: "ok", Grad: true})
+	}
+	run.Add(main.Proc, traces.BatchNext{Loader: 1, Batch: 4, Worker: -1, Status: "stop", Grad: true})
+	run.End("0")
+	r, err := analyze.Run(run.Open(t), analyze.Rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	Verdict(t, r.Findings, r.Checks, wronglen.Rule.ID, "proven", []string{"pass 0 brought 3 batches, and in place of each with such a sample an error"})
+}

@@ -256,12 +256,21 @@ func (l *lookup) finding(c *detect.Case, certainty finding.Certainty) finding.Fi
 			{Text: text, Refs: []finding.Ref{{Part: l.part, Table: "exception", Seq: l.Seq}}},
 			{Text: source, Refs: []finding.Ref{{Part: owner, Table: "loader", Seq: l.given.Seq}}},
 		},
-		Cost: fmt.Sprintf("pass %d brought %d batches and then the error; in a shuffled order it comes at another time in each run",
-			l.pass.Number, l.pass.Delivered),
+		Cost:   l.cost(),
 		Fix:    l.fix(),
 		Verify: "Record again: " + c.RecordAgain() + " and see that each pass comes to its end.",
 		Facts:  l,
 	}
+}
+
+// cost: a program may pass over the error, and go on with the next batch.
+func (l *lookup) cost() string {
+	if l.pass.WentOn {
+		return fmt.Sprintf("pass %d brought %s, and in place of each with such a sample an error: what else is in it is not trained on either",
+			l.pass.Number, words.Count(l.pass.Delivered, "batch"))
+	}
+	return fmt.Sprintf("pass %d brought %s and then the error; in a shuffled order it comes at another time in each run",
+		l.pass.Number, words.Count(l.pass.Delivered, "batch"))
 }
 
 // failing is indices, the first ones of many.

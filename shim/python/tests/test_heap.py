@@ -128,7 +128,7 @@ HOLDERS = {
     "keyword": (keyword, None), "suspended": (suspended, None), "member": (member, None), "context variable": (variable, None),
     "thread-local": (thread_local, ".held"), "own thread-local": (lambda g: thread_local(g, Local), ".held"), "method": (lambda g: Plain(g).__init__, ".__self__.held"),
 }
-OWN = {"cached": "lru_cache of test_heap.cached.<locals>.factory", "bounded cache": "lru_cache of test_heap.cached.<locals>.factory (2)",
+OWN = {"cached": "lru_cache of test_heap.cached.<locals>.factory()", "bounded cache": "lru_cache of test_heap.cached.<locals>.factory() (2)",
        "closure": "test_heap.closed.<locals>.draw<closure g>", "default": "test_heap.default.<locals>.draw<default r>",
        "keyword": "test_heap.keyword.<locals>.draw<default>['r']", "suspended": "test_heap.suspended.<locals>.draws()<local r>",
        "member": "test_heap.Streams.IMAGE.value", "context variable": "ContextVar 'stream'"}

@@ -175,7 +175,7 @@ class Walk:
             return False
         cached = insides.function_of(obj) if issubclass(cls, insides.Cached) else None
         if cached is not None:
-            path = "lru_cache of %s.%s" % (objects.main(cached.__module__), cached.__qualname__)
+            path = "lru_cache of %s.%s()" % (objects.main(cached.__module__), cached.__qualname__)
         for spelled, each in held[0]:
             self.add(each, path + spelled, role, obj)
         self.leave("items", path, held[1])

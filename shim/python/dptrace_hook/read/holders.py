@@ -1,4 +1,4 @@
-"""Who holds a generator, as code spells it: pkg.aug.RNG, lru_cache of pkg.make_rng, __main__.Rngs.IMAGE.value.
+"""Who holds a generator, as code spells it: pkg.aug.RNG, lru_cache of pkg.make_rng(), __main__.Rngs.IMAGE.value.
 
 From the generator upwards by what the garbage collector calls its referrers, level by level, to something that has a name:
 a module, a class, a function. The nearest name counts. What is found below a sampler, or a library's own module, is that
@@ -81,7 +81,7 @@ class Graph:
             return _own(module, "%s.%s()" % (objects.main(module), obj.__qualname__))
         if issubclass(cls, insides.Cached):
             f = insides.function_of(obj)
-            return None if f is None else _own(f.__module__, "lru_cache of %s.%s" % (objects.main(f.__module__), f.__qualname__))
+            return None if f is None else _own(f.__module__, "lru_cache of %s.%s()" % (objects.main(f.__module__), f.__qualname__))
         return None
 
     def foreign(self, obj, cls):
