@@ -3,6 +3,7 @@ package probe
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/cilium/ebpf"
@@ -146,6 +147,9 @@ func load(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map, kernel *Kernel
 	if err != nil {
 		return nil, err
 	}
+	if !allocates() {
+		Preallocate(spec)
+	}
 	// Before 5.11 maps count against it; where it may not be raised, loading says
 	// so. (The package rlimit of cilium/ebpf calls bpf(2) when it is imported.)
 	_ = unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY})
@@ -154,6 +158,36 @@ func load(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map, kernel *Kernel
 		return nil, fmt.Errorf("load eBPF: %w", err)
 	}
 	return &Programs{Collection: c, told: map[string]uint64{}}, nil
+}
+
+// allocates reports whether programs may have memory allocated for a map's element wherever
+// they run, as since Linux 6.1. Before, that is kmalloc, which may wake up a thread of the
+// kernel: in sched_switch, under the lock that this takes. (kernel/bpf/memalloc.c;
+// check_map_prog_compatibility of kernel/bpf/verifier.c warns of it.) A distribution that has
+// it in an older kernel loses nothing but memory.
+var allocates = sync.OnceValue(func() bool {
+	var u unix.Utsname
+	var major, minor int
+	if unix.Uname(&u) != nil {
+		return false
+	}
+	if _, err := fmt.Sscanf(unix.ByteSliceToString(u.Release[:]), "%d.%d", &major, &minor); err != nil {
+		return false
+	}
+	return major > 6 || major == 6 && minor >= 1
+})
+
+// preallocated is how many elements a map has room for whose memory is taken as it is made.
+const preallocated = 16384
+
+// Preallocate has the maps of programs take all of their memory as they are made.
+func Preallocate(spec *ebpf.CollectionSpec) {
+	for _, m := range spec.Maps {
+		if m.Flags&unix.BPF_F_NO_PREALLOC != 0 {
+			m.Flags &^= unix.BPF_F_NO_PREALLOC
+			m.MaxEntries = min(m.MaxEntries, preallocated)
+		}
+	}
 }
 
 // attach attaches each program to the tracepoint that its section names.

@@ -46,3 +46,28 @@ func TestWithoutFindVma(t *testing.T) {
 		}
 	}
 }
+
+// Before Linux 6.1 maps take their memory as they are made, as other tracepoints' programs must have it.
+func TestPreallocated(t *testing.T) {
+	if _, err := os.Stat("/sys/kernel/btf/vmlinux"); err != nil || os.Geteuid() != 0 {
+		t.Skipf("SKIPPED %s: it needs root, and a kernel with BTF", t.Name())
+	}
+	spec, err := loadProcess()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := configure(spec, &probe.Recording{Target: 1, KernelTypes: &probe.KernelBTF{}}); err != nil {
+		t.Fatal(err)
+	}
+	before := spec.Maps[processMapProcs].MaxEntries
+	probe.Preallocate(spec)
+	procs := spec.Maps[processMapProcs]
+	if procs.Flags != 0 || procs.MaxEntries == 0 || procs.MaxEntries > before {
+		t.Errorf("procs has flags %#x and room for %d", procs.Flags, procs.MaxEntries)
+	}
+	c, err := ebpf.NewCollection(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+}
