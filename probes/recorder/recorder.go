@@ -77,6 +77,7 @@ func fail(err error) error { return &Failure{ExitFailed, err} }
 // Run records one command and returns how it ended. An error is a *Failure. All that goes wrong once the command runs is
 // counted in the trace and does not touch the command.
 func Run(o Options) (how Ending, err error) {
+	targets := handedOn()
 	invoker, err := BecomeInvoker()
 	if err != nil {
 		return how, fail(err)
@@ -124,6 +125,7 @@ func Run(o Options) (how Ending, err error) {
 		out.discard()
 		return how, err
 	}
+	letGo(targets)
 	r.accompanied()
 	forwarding := signals.forward(t)
 	how = t.wait()

@@ -100,10 +100,8 @@ func (l *listener) forward(t *target) *forwarding {
 	f.wg.Add(1)
 	go func() {
 		defer f.wg.Done()
-		w, err := callWitness(l.listened())
-		if err == nil {
-			defer w.dismiss()
-		}
+		w := l.witness()
+		defer func() { w.dismiss() }()
 		toAll := map[syscall.Signal]time.Time{}
 		for {
 			select {
@@ -118,10 +116,22 @@ func (l *listener) forward(t *target) *forwarding {
 				default:
 					_ = syscall.Kill(t.pid, n) // ESRCH: it has just ended
 				}
+				if w != nil && w.gone {
+					w = l.witness()
+				}
 			}
 		}
 	}()
 	return f
+}
+
+// witness calls one for the signals that are held; nil: it cannot be had.
+func (l *listener) witness() *witness {
+	w, err := callWitness(l.listened())
+	if err != nil {
+		return nil
+	}
+	return w
 }
 
 func (f *forwarding) stop() {
