@@ -15,6 +15,8 @@ import (
 
 	"github.com/cilium/ebpf/btf"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/dptrace/dptrace/probes/hook"
 	"github.com/dptrace/dptrace/probes/probe"
 	"github.com/dptrace/dptrace/probes/procfs"
@@ -112,6 +114,10 @@ func Run(o Options) (how Ending, err error) {
 		out.discard()
 		return how, fail(err)
 	}
+	for _, fd := range targets {
+		unix.CloseOnExec(fd) // they are in no other process that we start
+	}
+	w := signals.witness() // before the target runs, which may signal its group as the first thing it does
 	r := &recording{Options: o, out: out, session: s, target: t}
 	err = r.begin()
 	if err == nil {
@@ -121,13 +127,14 @@ func Run(o Options) (how Ending, err error) {
 	}
 	if err != nil { // what was demanded is missing, or it could not be executed
 		t.wait()
+		w.dismiss()
 		s.remove()
 		out.discard()
 		return how, err
 	}
 	letGo(targets)
 	r.accompanied()
-	forwarding := signals.forward(t)
+	forwarding := signals.forward(t, w)
 	how = t.wait()
 	forwarding.stop()
 	closing := signals.whileClosing()

@@ -95,12 +95,11 @@ type forwarding struct {
 	wg   sync.WaitGroup
 }
 
-func (l *listener) forward(t *target) *forwarding {
+func (l *listener) forward(t *target, w *witness) *forwarding {
 	f := &forwarding{done: make(chan struct{})}
 	f.wg.Add(1)
 	go func() {
 		defer f.wg.Done()
-		w := l.witness()
 		defer func() { w.dismiss() }()
 		toAll := map[syscall.Signal]time.Time{}
 		for {
