@@ -33,6 +33,13 @@ func handedOn() (fds []int) {
 	return fds
 }
 
+// keep passes them on to no process besides the target, which has been started.
+func keep(fds []int) {
+	for _, fd := range fds {
+		unix.CloseOnExec(fd)
+	}
+}
+
 // letGo closes what the target has of its own by now: who reads its output, writes
 // to its input or waits for a lock must see that it has closed them. What we have
 // to say goes to stderr, which stays open.

@@ -15,8 +15,6 @@ import (
 
 	"github.com/cilium/ebpf/btf"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/dptrace/dptrace/probes/hook"
 	"github.com/dptrace/dptrace/probes/probe"
 	"github.com/dptrace/dptrace/probes/procfs"
@@ -114,9 +112,7 @@ func Run(o Options) (how Ending, err error) {
 		out.discard()
 		return how, fail(err)
 	}
-	for _, fd := range targets {
-		unix.CloseOnExec(fd) // they are in no other process that we start
-	}
+	keep(targets)
 	w := signals.witness() // before the target runs, which may signal its group as the first thing it does
 	r := &recording{Options: o, out: out, session: s, target: t}
 	err = r.begin()
@@ -132,8 +128,7 @@ func Run(o Options) (how Ending, err error) {
 		out.discard()
 		return how, err
 	}
-	letGo(targets)
-	r.accompanied()
+	r.accompanied(targets)
 	forwarding := signals.forward(t, w)
 	how = t.wait()
 	forwarding.stop()
@@ -187,8 +182,10 @@ type recording struct {
 	beside  *companion // nil: none
 }
 
-// accompanied starts what works beside us. That it cannot be is no reason to fail.
-func (r *recording) accompanied() {
+// accompanied lets go of what is the target's and starts what works beside us.
+// That it cannot be is no reason to fail.
+func (r *recording) accompanied(targets []int) {
+	letGo(targets)
 	if r.Beside == nil {
 		return
 	}
