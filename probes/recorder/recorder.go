@@ -122,8 +122,7 @@ func Run(o Options) (how Ending, err error) {
 		t.abandon()
 	}
 	if err != nil { // what was demanded is missing, or it could not be executed
-		t.wait()
-		w.dismiss()
+		t.wait() // the witness ends with us
 		s.remove()
 		out.discard()
 		return how, err
