@@ -212,10 +212,15 @@ func (l *ledger) overhead() Overhead {
 		sampled[k.part] += ns
 	}
 	var program int64
+	o := Overhead{Percent: -1, Method: "the program's CPU time is not known"}
 	for part := range union(sampled, l.whole) {
 		program += max(sampled[part], l.whole[part])
+		if !part.Sealed { // what the hook has used since is known: salvaged
+			o.Method += " after the recording was cut"
+			program = 0
+			break
+		}
 	}
-	o := Overhead{Percent: -1, Method: "the program's CPU time is not known"}
 	o.Parts, o.Untimed = l.costs()
 	var recording, start int64
 	for i, c := range o.Parts {

@@ -30,6 +30,7 @@ func TestLedger(t *testing.T) {
 	} {
 		r.W.Append(row)
 	}
+	r.Seal()
 	result, err := analyze.Run(r.Open(t), analyze.Rules)
 	if err != nil {
 		t.Fatal(err)
@@ -64,6 +65,7 @@ func TestCosts(t *testing.T) {
 	} {
 		r.W.Append(row)
 	}
+	r.Seal()
 	result, err := analyze.Run(r.Open(t), analyze.Rules)
 	if err != nil {
 		t.Fatal(err)
@@ -81,6 +83,26 @@ func TestCosts(t *testing.T) {
 	}
 	if got := result.Overhead; got.Percent != 3.3 || got.Start != 0.3 || got.Untimed != 99 || !strings.Contains(got.Method, "eBPF") {
 		t.Errorf("%+v, want 3.3 %%: 3 ms of the hook, 10 of the recorder, 20 of eBPF programs in 1 s; 0.3 to begin", got)
+	}
+}
+
+// TestCutCosts: of a program that goes on without its recorder the hook tells its
+// own CPU time to the end, and nobody the program's.
+func TestCutCosts(t *testing.T) {
+	r := NewRun(t)
+	p := r.Process(-1, 0)
+	for _, row := range []any{
+		traces.Memory{Head: traces.Head{TsNS: 7, Proc: p.Proc}, CPUNS: 100_000_000},
+		traces.Overhead{Head: traces.Head{TsNS: 8, Proc: p.Proc}, HookNS: 150_000_000},
+	} {
+		r.W.Append(row)
+	}
+	result, err := analyze.Run(r.Open(t), analyze.Rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := result.Overhead; got.Percent >= 0 || got.Parts[0].Percent >= 0 || !strings.Contains(got.Method, "cut") {
+		t.Errorf("%+v, want no percentage", got)
 	}
 }
 

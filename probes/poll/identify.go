@@ -126,7 +126,7 @@ func (w *watcher) judge(p *process, st procfs.Stat, now time.Time) {
 		case why != "":
 			why += "; " + torchLoaded
 		case p.judgements >= 5 && p.torch >= since: // it has had seconds since
-			why = w.unexplained(p)
+			why = w.unexplained(p, false)
 		}
 	}
 	if why == "" {
@@ -157,20 +157,26 @@ func (w *watcher) starved(p *process, now time.Time) bool {
 // torchLoaded is what reports look for in the note of a process.
 const torchLoaded = "torch is loaded"
 
-// unexplained is why there is no hook in a Python that nothing kept it from.
-func (w *watcher) unexplained(p *process) string {
+// unexplained is why there is no hook in a Python that nothing kept it from. The
+// hook tells of itself when torch is imported: one that has ended may not have
+// come so far, on a disk or a machine that is slow.
+func (w *watcher) unexplained(p *process, ended bool) string {
 	if w.spool.fullSince(p.seen) {
 		base := filepath.Dir(filepath.Dir(w.Spool)) // that the user can choose
 		return torchLoaded + ", but there was no room for the hook's records in " + base + " (TMPDIR names another folder)"
 	}
-	return torchLoaded + ", but the hook was not: another sitecustomize.py, or Python before 3.8"
+	const others = "another sitecustomize.py, or Python before 3.8"
+	if ended {
+		return torchLoaded + ", but the hook was not: torch was still being imported, or " + others
+	}
+	return torchLoaded + ", but the hook was not: " + others
 }
 
 // judgeEnded is about a Python that ended before judge could be sure: it had
 // torch long enough for its hook to have told so.
 func (w *watcher) judgeEnded(p *process) {
 	if !p.judged && p.why == "" && (p.torch >= since || p.torch >= 1 && w.spool.fullSince(p.seen)) {
-		w.unhooked(p, p.last, w.unexplained(p))
+		w.unhooked(p, p.last, w.unexplained(p, true))
 	}
 }
 

@@ -75,6 +75,7 @@ func fail(err error) error { return &Failure{ExitFailed, err} }
 // Run records one command and returns how it ended. An error is a *Failure. All that goes wrong once the command runs is
 // counted in the trace and does not touch the command.
 func Run(o Options) (how Ending, err error) {
+	targets := handedOn()
 	invoker, err := BecomeInvoker()
 	if err != nil {
 		return how, fail(err)
@@ -109,6 +110,8 @@ func Run(o Options) (how Ending, err error) {
 		out.discard()
 		return how, fail(err)
 	}
+	keep(targets)
+	w := signals.witness() // before the target runs, which may signal its group as the first thing it does
 	r := &recording{Options: o, out: out, session: s, target: t}
 	err = r.begin()
 	if err == nil {
@@ -117,13 +120,13 @@ func Run(o Options) (how Ending, err error) {
 		t.abandon()
 	}
 	if err != nil { // what was demanded is missing, or it could not be executed
-		t.wait()
+		t.wait() // the witness ends with us
 		s.remove()
 		out.discard()
 		return how, err
 	}
-	r.accompanied()
-	forwarding := signals.forward(t)
+	r.accompanied(targets)
+	forwarding := signals.forward(t, w)
 	how = t.wait()
 	forwarding.stop()
 	closing := signals.whileClosing()
@@ -185,8 +188,10 @@ type recording struct {
 	beside  *companion // nil: none
 }
 
-// accompanied starts what works beside us. That it cannot be is no reason to fail.
-func (r *recording) accompanied() {
+// accompanied lets go of what is the target's and starts what works beside us.
+// That it cannot be is no reason to fail.
+func (r *recording) accompanied(targets []int) {
+	letGo(targets)
 	if r.Beside == nil {
 		return
 	}

@@ -95,15 +95,12 @@ type forwarding struct {
 	wg   sync.WaitGroup
 }
 
-func (l *listener) forward(t *target) *forwarding {
+func (l *listener) forward(t *target, w *witness) *forwarding {
 	f := &forwarding{done: make(chan struct{})}
 	f.wg.Add(1)
 	go func() {
 		defer f.wg.Done()
-		w, err := callWitness(l.listened())
-		if err == nil {
-			defer w.dismiss()
-		}
+		defer func() { w.dismiss() }()
 		toAll := map[syscall.Signal]time.Time{}
 		for {
 			select {
@@ -118,10 +115,22 @@ func (l *listener) forward(t *target) *forwarding {
 				default:
 					_ = syscall.Kill(t.pid, n) // ESRCH: it has just ended
 				}
+				if w != nil && w.gone {
+					w = l.witness()
+				}
 			}
 		}
 	}()
 	return f
+}
+
+// witness calls one for the signals that are held; nil: it cannot be had.
+func (l *listener) witness() *witness {
+	w, err := callWitness(l.listened())
+	if err != nil {
+		return nil
+	}
+	return w
 }
 
 func (f *forwarding) stop() {

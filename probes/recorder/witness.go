@@ -48,6 +48,8 @@ type witness struct {
 	seen  <-chan syscall.Signal        // closed when it has ended
 	owed  int                          // answers
 	told  map[syscall.Signal]time.Time // what it saw while another signal was asked about
+	end   syscall.WaitStatus           // where gone
+	gone  bool
 }
 
 // callWitness starts a witness. Without one every signal but Ctrl-C's is
@@ -101,7 +103,7 @@ func (w *witness) saw(s syscall.Signal) bool {
 		select {
 		case got, ok := <-w.seen:
 			if !ok {
-				return false
+				return w.endedBy(s)
 			}
 			if got == s {
 				return true
@@ -124,11 +126,22 @@ func (w *witness) saw(s syscall.Signal) bool {
 	}
 }
 
+// endedBy reports whether the witness, which has ended, was ended by s: one that
+// was sent to all before it could hold any.
+func (w *witness) endedBy(s syscall.Signal) bool {
+	w.dismiss()
+	return w.end.Signaled() && w.end.Signal() == s
+}
+
 func (w *witness) dismiss() {
+	if w == nil || w.gone {
+		return
+	}
+	w.gone = true
 	shut(w.stdin)
 	for range w.seen { // until it has ended
 	}
-	_, _ = syscall.Wait4(w.pid, nil, 0, nil)
+	_, _ = syscall.Wait4(w.pid, &w.end, 0, nil)
 }
 
 // Witness is the witness's side: it writes the number of each signal, one byte,

@@ -59,6 +59,30 @@ func TestWitnessOfABusyMachine(t *testing.T) {
 	}
 }
 
+// TestWitnessThatIsTooYoung: a signal that is sent to all before the witness holds
+// any ends it, which tells as much.
+func TestWitnessThatIsTooYoung(t *testing.T) {
+	for round := range 10 {
+		w, err := callWitness(forwarded)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.send(t, syscall.SIGTERM)
+		if !w.saw(syscall.SIGTERM) {
+			t.Errorf("round %d: SIGTERM was sent to all, and the witness says no", round)
+		}
+		w.dismiss()
+	}
+	w, err := callWitness(forwarded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.send(t, syscall.SIGKILL)
+	if w.saw(syscall.SIGTERM) {
+		t.Error("SIGTERM was not sent, and the witness says it was")
+	}
+}
+
 // TestWitnessOfSeveral: signals that come together reach us in another order than the
 // witness; each was sent to all.
 func TestWitnessOfSeveral(t *testing.T) {

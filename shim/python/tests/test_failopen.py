@@ -21,6 +21,25 @@ LEAVE = "def leave(*args):\n    raise ValueError('planted')\n\n\nafter_fetch = l
 
 
 class FailOpen(HookTest):
+    def test_no_room_to_judge_as_the_process_ends(self):
+        """A program that leaves hardly any recursion: what is called as the interpreter ends, and as it forks, fails without a word."""
+        program = """
+            if __name__ == "__main__":
+                list(DataLoader(list(range(8)), batch_size=4))
+                for limit in 8, 10, 12:
+                    child = os.fork()
+                    if child == 0:
+                        try:
+                            sys.setrecursionlimit(limit)
+                        except RecursionError:
+                            pass
+                        sys.exit(0)
+                    print(limit, os.waitpid(child, 0)[1], flush=True)
+            """
+        code, out, err = self.run_program(program)
+        self.assertEqual((code, out), self.run_program(program, hooked=False)[:2], err)
+        self.assertNotIn("dptrace", err)
+
     def test_every_part_of_the_hook_may_fail(self):
         broken = {"slots": ("Slots.begin", "Slots.look", "Slots.search", "Slots.end"),
                   "heap": ("look", "before_fork", "hidden", "write_walk"), "holders": ("found", "place"), "insides": ("of",), "watch/quasi": ("watch",),

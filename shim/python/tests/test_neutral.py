@@ -1,5 +1,8 @@
 """What a program may do, and find, as if the hook were not there: each of these once broke under it, or showed it."""
+import unittest
+
 from harness import PRELUDE, HookTest, versions
+from twins import NATIVE
 
 
 class Descriptors(HookTest):
@@ -93,6 +96,49 @@ class Marks(HookTest):
                 print(vars(loader) == vars(copy.copy(loader)), vars(loader).keys() == vars(again(loader)).keys())
             """)
         self.assertEqual([l.loader for l in self.main_ring().of("loader")], [1, 2, 3, 4])
+
+    @NATIVE
+    @unittest.skipIf((versions("torch") or (9,)) >= (2,), "torch.compile traces wrappers that are functions of Python")
+    def test_frames_between_an_optimizer_and_its_caller(self):
+        """None: a frame shows in stacks, in tracebacks, in a debugger's steps, in whom a warning is attributed to, in how deep one may go."""
+        self.both("""
+            import traceback, warnings
+            def stack():
+                return [f.name for f in traceback.extract_stack()[:-1]]
+            def deep(n=0):
+                try:
+                    return deep(n + 1)
+                except RecursionError:
+                    return n
+            class Own(torch.optim.SGD):
+                def step(self, closure=None):
+                    for level in range(1, 5):
+                        warnings.warn("level %d" % level, stacklevel=level)
+                    print(stack(), deep())
+                    return super().step(closure)
+            class Module(torch.nn.Linear):
+                def train(self, mode=True):
+                    print(stack(), deep())
+                    return super().train(mode)
+            def shown(message, category, file, line, *more):
+                print(message, os.path.basename(file), line)
+            def failed():
+                print(stack(), deep())
+                raise ZeroDivisionError("a closure")
+            if __name__ == "__main__":
+                warnings.showwarning = shown
+                warnings.simplefilter("always")
+                model = Module(4, 1)
+                optimizer = Own(model.parameters(), lr=0.1)
+                model(torch.ones(1, 4)).sum().backward()
+                optimizer.step()
+                model.eval()
+                for call in (lambda: optimizer.step(failed)), (lambda: torch.distributed.all_reduce(torch.ones(1))):
+                    try:
+                        call()
+                    except Exception:
+                        traceback.print_exc(file=sys.stdout)
+            """)
 
     def test_a_loader_that_minds_what_is_set_and_asked(self):
         self.both("""

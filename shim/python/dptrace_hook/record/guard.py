@@ -71,14 +71,20 @@ def closing(call):
         try:
             return call(*args)
         except Exception as e:
+            reason = None
             try:
-                goes_on = judge(e)
-            except Exception:
-                if not finalizing():
-                    raise
-                goes_on = False
-            if goes_on:
+                if judge(e):
+                    reason = e
+            except Exception as other:  # the program's recursion limit may leave no room to judge
+                try:
+                    if not finalizing() and judge(other):
+                        reason = other
+                except Exception:
+                    pass
+            if reason is e:
                 raise
+            if reason is not None:
+                raise reason
     return guarded
 
 

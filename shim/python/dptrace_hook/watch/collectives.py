@@ -55,7 +55,7 @@ def _watched(module, name, tell):
 
     def failed(_, raised, args, kwargs):
         _met["failed"] = name
-    wrapping.wrap(module, name, None, returned, failed, traced=True)
+    wrapping.wrap(module, name, None, returned, failed, traced=steps.traced())
 
 
 def _meet(name, kwargs):

@@ -1,4 +1,5 @@
 """Optimizer steps: they tell training from evaluation, and one training from another."""
+import os
 import sys
 import weakref
 
@@ -55,6 +56,13 @@ def is_grad_enabled():
 def compiling():
     """A compiler traces the program: nothing of ours may become part of the user's graph."""
     return _compiling is not None and _compiling()
+
+
+def traced():
+    """Whether this torch has a compiler that may trace wrappers (2.0): those must be functions of Python then, each with a frame of
+    its own. Not asked for as an attribute: torch is still being imported."""
+    file = sys.modules["torch"].__dict__.get("__file__")
+    return file is None or os.path.isdir(os.path.join(os.path.dirname(file), "_dynamo"))
 
 
 def entry_of(optimizer):
@@ -178,8 +186,8 @@ def watch(module):
     optimizer = module.Optimizer
     # Called by __init__ for each optimizer that is made, and by __setstate__ for those that come about by copying.
     making = "_patch_step_function" if "_patch_step_function" in optimizer.__dict__ else "_hook_for_profile"
-    wrapping.wrap(optimizer, making, after=_made, traced=True)
-    wrapping.wrap(optimizer, "zero_grad", before=_zeroing, traced=True)
+    wrapping.wrap(optimizer, making, after=_made, traced=traced())
+    wrapping.wrap(optimizer, "zero_grad", before=_zeroing, traced=traced())
     register = getattr(module, "register_optimizer_step_post_hook", None)
     if register is not None:
         register(guard.closing(lambda optimizer, *_: stepped(optimizer)))
@@ -206,5 +214,5 @@ def _wrap_step(cls):
         return
     for k in objects.mro(cls):
         if "step" in objects.members(k):
-            wrapping.wrap(k, "step", after=lambda _, result, args, kwargs: stepped(args[0]), traced=True)
+            wrapping.wrap(k, "step", after=lambda _, result, args, kwargs: stepped(args[0]), traced=traced())
             return

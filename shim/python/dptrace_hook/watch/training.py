@@ -108,14 +108,14 @@ def watch(module):
         return
     torch = sys.modules["torch"]
     optimizer, modes, autograd, module = module.Optimizer, torch.autograd.grad_mode, torch.autograd, torch.nn.modules.module
-    wrapping.wrap(autograd, "_tensor_or_tensors_to_tuple", before=_counting, traced=True)
+    wrapping.wrap(autograd, "_tensor_or_tensors_to_tuple", before=_counting, traced=steps.traced())
     _note_mode(modes.set_grad_enabled)
     if "inference_mode" in modes.__dict__:
-        wrapping.wrap(modes.inference_mode, "__enter__", before=_entering, traced=True)
-    wrapping.wrap(module.Module, "eval", before=_evaluating, traced=True)
-    wrapping.wrap(module.Module, "zero_grad", before=_zeroing, traced=True)
-    wrapping.wrap(module.Module, "_load_from_state_dict", _loading, _loaded_into, traced=True)
-    wrapping.wrap(optimizer, "__setstate__", after=_loaded_into_optimizer, traced=True)
+        wrapping.wrap(modes.inference_mode, "__enter__", before=_entering, traced=steps.traced())
+    wrapping.wrap(module.Module, "eval", before=_evaluating, traced=steps.traced())
+    wrapping.wrap(module.Module, "zero_grad", before=_zeroing, traced=steps.traced())
+    wrapping.wrap(module.Module, "_load_from_state_dict", _loading, _loaded_into, traced=steps.traced())
+    wrapping.wrap(optimizer, "__setstate__", after=_loaded_into_optimizer, traced=steps.traced())
     now.watched = int("_tensor_or_tensors_to_tuple" in autograd.backward.__code__.co_names)
 
 
