@@ -20,7 +20,7 @@ var (
 )
 
 func newRecord() *cobra.Command {
-	var o recorder.Options
+	o := recorder.Options{Hand: true}
 	var secrets []string
 	var live liveOTLP
 	cmd := &cobra.Command{

@@ -39,7 +39,10 @@ type Options struct {
 	Digest  string        // which samples to take digests of: one of shim's
 	Secrets *redact.Rules // what is taken out of command lines
 	Quiet   bool          // nothing on Stderr but failures
-	Stderr  io.Writer
+	// Hand gives stdin, stdout and what other descriptors this process was started with to the
+	// target alone. Not for a process that has more to do than to record.
+	Hand   bool
+	Stderr io.Writer
 	// Report prints the report of the trace, at the end. nil: there is none.
 	Report func(w io.Writer, trace string) error
 	// Beside is the command of ours that works on the trace while it is written; it
@@ -75,7 +78,10 @@ func fail(err error) error { return &Failure{ExitFailed, err} }
 // Run records one command and returns how it ended. An error is a *Failure. All that goes wrong once the command runs is
 // counted in the trace and does not touch the command.
 func Run(o Options) (how Ending, err error) {
-	targets := handedOn()
+	var targets []int
+	if o.Hand {
+		targets = handedOn()
+	}
 	invoker, err := BecomeInvoker()
 	if err != nil {
 		return how, fail(err)
@@ -191,7 +197,9 @@ type recording struct {
 // accompanied lets go of what is the target's and starts what works beside us.
 // That it cannot be is no reason to fail.
 func (r *recording) accompanied(targets []int) {
-	letGo(targets)
+	if r.Hand {
+		letGo(targets)
+	}
 	if r.Beside == nil {
 		return
 	}

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 			os.Exit(0)
 		case "record": // TRACE TIER COMMAND...
 			how, err := Run(Options{Output: os.Args[2], Tier: os.Args[3], Command: os.Args[4:],
-				Stderr: os.Stderr, Quiet: true})
+				Stderr: os.Stderr, Quiet: true, Hand: true})
 			code := how.Code()
 			if err != nil {
 				fmt.Fprintln(os.Stderr, err)
