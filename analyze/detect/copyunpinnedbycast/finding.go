@@ -26,7 +26,7 @@ func (s *seen) finding(certainty finding.Certainty) finding.Finding {
 			"for kernels that were queued before", s.worst.Waits(copies.Staged), words.Seconds(s.worst.Cost(copies.Staged).Total.Seconds())),
 		Fix:   s.fix(),
 		Facts: s,
-		Proof: "kernel",
+		Proof: s.worst.Proof(),
 	}
 }
 
@@ -34,8 +34,8 @@ func (s *seen) evidence() []finding.Evidence {
 	c := s.worst.Cost(copies.Staged)
 	look := s.reached()
 	list := []finding.Evidence{{
-		Text: fmt.Sprintf("%s, out of memory that the CUDA driver was not told to pin, to register or to manage. The call took %s (median).",
-			s.worst.Seen(copies.Staged), words.Millis(c.Call)),
+		Text: fmt.Sprintf("%s, %s. The call took %s (median).",
+			s.worst.Seen(copies.Staged), s.worst.From(), words.Millis(c.Call)),
 		Refs: c.Refs,
 	}, {
 		Text: fmt.Sprintf("The pin step got to %s of a batch (%s), in %s that were looked at.", words.Count(int(look.Reached), "tensor"),

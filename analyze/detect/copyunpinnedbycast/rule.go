@@ -26,6 +26,9 @@ var Rule = detect.Rule{
 	Excuses: []detect.Excuse{{
 		Text:     "what is copied is not made of the pinned tensors: the program has computed it, or it lies in the host's memory for good.",
 		Excluded: func(_ *detect.Case, f *finding.Finding) bool { return f.Facts.(*seen).cast() },
+	}, {
+		Text:     copies.Excuse,
+		Excluded: func(_ *detect.Case, f *finding.Finding) bool { return f.Facts.(*seen).worst.Driver() },
 	}},
 	Judge: judge,
 }
@@ -59,6 +62,9 @@ func judge(c *detect.Case) detect.Verdict {
 		return detect.CannotTell(unjudged)
 	case s.ranks.Count(copies.Staged) > 0 || all < copies.Enough:
 		return detect.CannotTell("too few copies to judge")
+	}
+	if why := s.ranks.Partial(); why != "" {
+		return detect.CannotTell(why)
 	}
 	return detect.Clean("what was pinned is what is copied")
 }

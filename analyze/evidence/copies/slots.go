@@ -48,6 +48,10 @@ func (k *Rank) slots(windows []window, known []tensors) {
 		k.Slots[s].counted = timely
 	}
 	matched := match(sizes, known)
+	k.all = len(known) > 0
+	for _, t := range known {
+		k.all = k.all && t.copied(matched)
+	}
 	k.choose(matched, len(known) > 0)
 }
 
