@@ -42,6 +42,10 @@ func (s *seen) evidence() []finding.Evidence {
 			words.Bytes(look.ReachedBytes), words.Count(len(s.looks), "batch")),
 		Refs: []finding.Ref{{Part: look.Of.Process.Part.Name, Table: "pin", Seq: look.Seq}},
 	}, {Text: s.worst.Batch(copies.Staged)}}
+	if s.made() {
+		list = append(list, finding.Evidence{Text: "Each was asked for of a pinned tensor, of another dtype or with its elements in another order " +
+			"than on the device: torch first makes such a tensor on the CPU."})
+	}
 	list = append(list, s.worst.Asked(copies.Staged)...)
 	if rest := s.worst.Rest(); rest != "" {
 		list = append(list, finding.Evidence{Text: rest, Detail: true})
@@ -74,7 +78,10 @@ func (s *seen) fix() string {
 }
 
 // fewer bytes are copied than were pinned: so they are after a cast, and in a slice with steps.
-func (s *seen) fewer() bool { m := s.slots()[0].Match; return m.To < m.From }
+func (s *seen) fewer() bool {
+	m := s.slots()[0].Match
+	return m.To < m.From || m.To == m.From && s.made()
+}
 
 // dtype is a cast to one with so many bytes.
 func (s *seen) dtype() string {

@@ -119,5 +119,14 @@ func (s *seen) slots() (staged []copies.Slot) {
 // besides: with another dtype, or each second element.
 func (s *seen) cast() bool {
 	staged := s.slots()
+	if s.made() {
+		return true
+	}
 	return len(staged) > 0 && !slices.ContainsFunc(staged, func(x copies.Slot) bool { return !x.Match.Cast() })
+}
+
+// made: the hook has seen that each of these copies is asked for of a pinned tensor, which torch casts or makes contiguous first.
+func (s *seen) made() bool {
+	staged := s.slots()
+	return len(staged) > 0 && !slices.ContainsFunc(staged, func(x copies.Slot) bool { return x.Made < x.Of[copies.Staged] })
 }

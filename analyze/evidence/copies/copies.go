@@ -6,7 +6,6 @@ package copies
 import (
 	"cmp"
 	"maps"
-	"strings"
 
 	"github.com/dptrace/dptrace/analyze/collect"
 	"github.com/dptrace/dptrace/analyze/finding"
@@ -97,7 +96,7 @@ type copied struct {
 	kind       Kind
 	hook       bool // told by the hook
 	async      bool // with non_blocking=True
-	made       bool // from a tensor that torch has first made of the one that was to be copied
+	made       bool // from a tensor that torch has first made of the one that was to be copied, which is pinned
 }
 
 func (c *collector) part(part *traces.Part) *partRows {
@@ -227,17 +226,17 @@ func (r *procRows) ask(c *traces.Copy) {
 		return
 	}
 	x := copied{at: c.TsNS, bytes: c.Bytes, call: max(c.CallNS, 0), source: c.Source, seq: c.Seq, site: c.Site, gap: -1, main: c.Main,
-		plain: true, hook: true, async: c.Async, made: c.Made != ""}
+		plain: true, hook: true, async: c.Async}
 	switch {
 	case c.Capturing:
 		r.captured++
 		return
-	case c.Made != "" && c.Async && !strings.Contains(c.Made, "strided"): // some versions of torch cast it on the device
-		x.made = false
-	case c.Memory == "":
-	case c.Made != "" || c.Memory == "pageable":
+	case c.Memory == "pageable":
 		x.kind = Pageable
-	case c.Memory == "pinned":
+	case c.Memory != "pinned", c.Made == "cast" && c.Async: // such a cast is the device's in some versions of torch
+	case c.Made != "":
+		x.kind, x.made = Pageable, true
+	default:
 		x.kind = Pinned
 	}
 	r.asked = append(r.asked, x)

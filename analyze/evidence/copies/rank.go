@@ -233,6 +233,9 @@ func (k *Rank) weigh(p *partRows, windows []window) {
 			class := c.class()
 			k.Of[class]++
 			k.Slots[s].Of[class]++
+			if c.made {
+				k.Slots[s].Made++
+			}
 			k.Taken[c.kind].add(c, class)
 			of[class] = append(of[class], *c)
 			blocked[class] += c.blocked()
