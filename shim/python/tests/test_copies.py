@@ -377,7 +377,7 @@ class WithoutADevice(HookTest):
     def test_methods_are_timed(self):
         self.session(spool=self.spool, copies=True)
         self.change("crossing", '''
-            def _capturing(torch):
+            def capturing(torch):
                 return False
 
             def place(tensor):

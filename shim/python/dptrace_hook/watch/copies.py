@@ -20,7 +20,7 @@ _MAX_FRAMES = 12
 _MAX_SITES = 1024
 _HOOK_SITE = 1 << 31
 
-state = {"on": "", "spent": 0, "since": 0, "calls": 0, "copies": 0, "skipped": 0, "step": -1, "open": True}
+state = {"on": "", "spent": 0, "since": 0, "copies": 0, "skipped": 0, "step": -1, "open": True}
 _sites = set()
 _latest = {}  # id of a thread -> when the copy that was told last began
 
@@ -55,7 +55,7 @@ def _writable(addresses):
 
 
 def after_fork():
-    state.update(spent=0, since=mono(), calls=0, copies=0, skipped=0, step=-1, open=True)
+    state.update(spent=0, since=mono(), copies=0, skipped=0, step=-1, open=True)
     _sites.clear()
     _latest.clear()
     ring.ring.copies = state["on"]
@@ -68,37 +68,45 @@ def ended():
     native.untimed()
 
 
-def _to(source, args, kwargs, target, times):
-    _copied(0, source, target, args, kwargs, times)
+def _asked(args, kwargs):
+    """Whether non_blocking was asked for: by its name, or as torch's parsers find it among the arguments without names:
+    to(device, dtype, non_blocking), to(dtype, non_blocking), to(other, non_blocking), cuda(device, non_blocking),
+    copy_(src, non_blocking). It is the first of them that is a bool."""
+    if kwargs is not None:
+        value = kwargs.get("non_blocking")
+        if value is not None:
+            return value is True
+    for value in args:
+        if value is True or value is False:
+            return value
+    return False
 
 
-def _cuda(source, args, kwargs, target, times):
-    _copied(1, source, target, args, kwargs, times)
+def _telling(number):
+    """after() of timed(), for one of the methods."""
+    look, asked, s, counted = crossing.crossed, _asked, state, [0]
+
+    def told(this, args, kwargs, result, times):
+        counted[0] += 1
+        c0 = 0 if counted[0] & 7 else cpu()
+        if number < 2:
+            source, target = this, result
+        else:
+            source, target = args[0] if args else kwargs.get("other", kwargs.get("src")) if kwargs else None, this
+        if not guard.off:
+            found = look(source, target, asked(args, kwargs))
+            if found is not None:
+                _crossed(number, found, times, s)
+        if c0:
+            ring.ring.cost(cpu() - c0)
+    return told
 
 
-def _copy(target, args, kwargs, result, times):
-    source = args[0] if args else kwargs.get("src", kwargs.get("other")) if kwargs else None
-    _copied(2, source, target, args, kwargs, times)
+_TELL = [_telling(number) for number in range(3)]
 
 
-_TELL = (_to, _cuda, _copy)
-
-
-def _copied(number, source, target, args, kwargs, times):
-    s = state
-    s["calls"] += 1
-    c0 = 0 if s["calls"] & 7 else cpu()
-    if not guard.off and not crossing.busy():
-        _crossed(number, source, target, args, kwargs, times)
-    if c0:
-        ring.ring.cost(cpu() - c0)
-
-
-def _crossed(number, source, target, args, kwargs, times):
-    s, (begin, end) = state, times
-    found = crossing.crossed(source, target, _asked(number, args, kwargs))
-    if found is None:
-        return
+def _crossed(number, found, times, s):
+    begin, end = times
     me = _thread.get_ident()
     if _latest.get(me, 0) >= begin:  # told already, by a call inside of this one
         return
@@ -135,21 +143,6 @@ def _put(begin, size, source, took, site, how=0):
 def _native_id():
     ask = _thread.__dict__.get("get_native_id")
     return ask() if ask is not None else 0
-
-
-def _asked(number, args, kwargs):
-    """Whether non_blocking was asked for: by its name, or as torch's parsers find it among the arguments without names:
-    to(device, dtype, non_blocking), to(dtype, non_blocking), to(other, non_blocking), cuda(device, non_blocking),
-    copy_(src, non_blocking). It is the first of them that is a bool."""
-    if kwargs is not None:
-        for name in ("non_blocking", "async"):
-            value = kwargs.get(name)
-            if value is not None:
-                return value is True or type(value) is int and value != 0
-    for value in args:
-        if type(value) is bool:
-            return value
-    return False
 
 
 def _site(frame):
