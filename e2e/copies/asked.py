@@ -77,7 +77,7 @@ def collate(samples):
 
 def move(batch):
     if WAY == "nested":
-        return {"image": move(batch["image"]), "more": [m.to("npu") for m in batch["more"]]}
+        return {"image": batch["image"].to("npu", non_blocking=True), "more": [m.to("npu") for m in batch["more"]]}
     if WAY == "cast":
         return batch.to("npu", torch.float16)
     if WAY == "strided":
