@@ -60,7 +60,8 @@ func newSession(trace, part string, o *Options) (*session, error) {
 		err = writeTrace(s.dir, part)
 	}
 	if err == nil {
-		err = shim.Unpack(s.hook, shim.Session{Spool: s.spool, Ring: hook.RingBytes, Rings: hook.Rings, Lock: lock, Digest: o.Digest, Copies: o.Copies}, sharedHook())
+		err = shim.Unpack(s.hook, shim.Session{Spool: s.spool, Ring: hook.RingBytes, Rings: hook.Rings, Lock: lock, Digest: o.Digest,
+			Copies: o.Copies}, sharedHook())
 	}
 	if err != nil {
 		s.remove()

@@ -43,8 +43,8 @@ func (s *seen) evidence() []finding.Evidence {
 		Refs: []finding.Ref{{Part: look.Of.Process.Part.Name, Table: "pin", Seq: look.Seq}},
 	}, {Text: s.worst.Batch(copies.Staged)}}
 	if s.made() {
-		list = append(list, finding.Evidence{Text: "Each was asked for of a pinned tensor, of another dtype or with its elements in another order " +
-			"than on the device: torch first makes such a tensor on the CPU."})
+		list = append(list, finding.Evidence{Text: "Each was asked for of a pinned tensor, of another dtype or with its elements in " +
+			"another order than on the device: torch first makes such a tensor on the CPU."})
 	}
 	list = append(list, s.worst.Asked(copies.Staged)...)
 	if rest := s.worst.Rest(); rest != "" {

@@ -86,8 +86,8 @@ func (k *Rank) whole() bool {
 }
 
 // Excuse of what the hook tells: what it cannot see. Excluded where the driver was watched.
-const Excuse = "what the call waits for is work that was queued on the device before, or the driver does not treat the memory as torch says: " +
-	"the call was timed in Python, and the driver was not watched, as dptrace record --tier kernel does. Or the device is none of CUDA's."
+const Excuse = "what the call waits for is work that was queued on the device before, or the driver does not treat the memory as torch " +
+	"says: the call was timed in Python, and the driver was not watched (--tier kernel does). Or the device is none of CUDA's."
 
 // Driver reports whether the driver's own calls were seen.
 func (k *Rank) Driver() bool { return !k.Hook }
