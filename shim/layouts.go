@@ -47,6 +47,8 @@ type Layouts struct {
 	Whens       []string          // what the numbers of `when` mean
 	Statuses    []string          // and of `status`
 	Added       map[string]uint32 // bits that are added to status
+	Functions   []string          // what the numbers of `function` mean, of a copy
+	Copied      map[string]uint32 // bits that are added to function
 	Flags       map[string]uint32
 }
 
@@ -65,7 +67,7 @@ var Binary = sync.OnceValue(func() Layouts {
 // parseLayouts reads the statements of layouts.py that are tables or numbers.
 // What it does not know ends the file: nothing is guessed.
 func parseLayouts(text string) (l Layouts, err error) {
-	l.Payloads, l.Flags, l.Added = map[string]Layout{}, map[string]uint32{}, map[string]uint32{}
+	l.Payloads, l.Flags, l.Added, l.Copied = map[string]Layout{}, map[string]uint32{}, map[string]uint32{}, map[string]uint32{}
 	code, _, _ := strings.Cut(text, "\ndef ")
 	_, code, _ = strings.Cut(code, "import Struct\n")
 	for _, s := range statements(code) {
@@ -84,6 +86,7 @@ func (l *Layouts) assign(name, value string) (err error) {
 	table, isTable := strings.CutSuffix(name, "_FIELDS")
 	flag, isFlag := strings.CutPrefix(name, "FLAG_")
 	added, isAdded := strings.CutPrefix(name, "STATUS_")
+	copied, isCopied := strings.CutPrefix(name, "COPY_")
 	switch {
 	case strings.HasPrefix(name, "("): // the types
 		l.Types = strings.Split(strings.ToLower(strings.NewReplacer("(", "", ")", "", " ", "").Replace(name)), ",")
@@ -100,12 +103,16 @@ func (l *Layouts) assign(name, value string) (err error) {
 		l.Whens = texts(value)
 	case name == "STATUS_VALUES":
 		l.Statuses = texts(value)
+	case name == "FUNCTION_VALUES":
+		l.Functions = texts(value)
 	case isFlag:
 		l.Flags[strings.ToLower(flag)], err = bit(value)
 	case name == "HEADER_BYTES":
 		_, err = fmt.Sscan(value, &l.HeaderBytes)
 	case isAdded:
 		l.Added[strings.ToLower(added)], err = bit(value)
+	case isCopied:
+		l.Copied[strings.ToLower(copied)], err = bit(value)
 	default:
 		err = fmt.Errorf("it is no layout")
 	}
@@ -128,7 +135,7 @@ func (l *Layouts) check() error {
 		}
 	}
 	if l.Header.Size == 0 || l.Header.Size > l.HeaderBytes || l.Record.Size == 0 || len(l.Whens) == 0 || len(l.Statuses) == 0 ||
-		l.Added["grad"] == 0 {
+		l.Added["grad"] == 0 || len(l.Functions) == 0 || l.Copied["main"] == 0 {
 		return fmt.Errorf("%s: a table is missing", layoutsFile)
 	}
 	return nil

@@ -134,7 +134,7 @@ func TestParseLayoutsRefuses(t *testing.T) {
 		"an unknown format":           {`("first", "I")`, `("first", "x")`},
 		"a field without a format":    {`("first", "I")`, `("first",)`},
 		"a count of numbers":          {`("first", "I")`, `("first", "2I")`},
-		"a type too few":              {"CONTAINER, FOOTPRINT)", "CONTAINER)"},
+		"a type too few":              {"COPY, CALL_SITE)", "COPY)"},
 		"a payload of no type":        {"DIGEST_FIELDS", "DIGESTS_FIELDS"},
 		"a statement of another kind": {"FLAG_ENDED = 1", "FLAG_ENDED: int"},
 		"a name that is none":         {"STATUS_GRAD = 256", "GRAD = 256"},

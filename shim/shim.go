@@ -37,6 +37,7 @@ type Session struct {
 	Version int    `json:"version"`
 	Lock    string `json:"lock"`   // file that the recorder holds locked while it lives; for other recorders
 	Digest  string `json:"digest"` // which samples: DigestBudget, DigestFull or DigestOff
+	Copies  bool   `json:"copies"` // whether copies to devices are looked at
 }
 
 // Unpack writes the hook and its session to dir, which is made (mode 0700). Of the

@@ -41,6 +41,7 @@ type Process struct {
 	LocalRank int32  `col:"local_rank"` // on its node; -1 unknown
 	WorldSize int32  `col:"world_size"` // ranks of the run; 0 unknown
 	Note      string `col:"note"`       // why there is no hook, why it stopped
+	Copies    string `col:"copies"`     // record --copies: on, or why the hook cannot tell of them; "" it was not asked for
 }
 
 // Exit is the end of a process.
@@ -848,21 +849,22 @@ type HostMemory struct {
 }
 
 // Copy is a copy of more than 64 KiB between the memory of the host and of a device, as the CUDA driver was asked for it
-// (kernel tier). Smaller ones are only counted (CudaCalls): the driver takes them over without letting the caller wait.
+// (kernel tier), or as torch was (record --copies). Smaller ones are only counted (CudaCalls): the driver takes them over without letting
+// the caller wait. Of a process that has rows of both kinds those of the driver count: the others are the same copies.
 type Copy struct {
 	Head            // ts_ns: when the call began
 	Thread   int32  `col:"thread"`   // its id, as the kernel counts (the initial pid namespace)
 	Main     bool   `col:"main"`     // it is the first thread of its process
-	Function string `col:"function"` // of the driver: cuMemcpyHtoDAsync_v2
+	Function string `col:"function"` // of the driver: cuMemcpyHtoDAsync_v2; of torch: Tensor.to, Tensor.cuda, Tensor.copy_
 	// to-device, to-host, device (within or between devices), host; "" the call does not tell: its addresses are of any memory
 	Direction string `col:"direction"`
-	Source    uint64 `col:"source"`    // address
+	Source    uint64 `col:"source"`    // address; by the hook: of the tensor that was to be copied
 	Target    uint64 `col:"target"`    // address
 	Bytes     int64  `col:"bytes"`     // that are copied
 	Rows      int64  `col:"rows"`      // of a copy in two dimensions, or copies of one call: bytes are those of all; else 1
-	Async     bool   `col:"async"`     // by its name the call need not wait
+	Async     bool   `col:"async"`     // by its name the call need not wait; by the hook: non_blocking=True was asked for
 	Stream    uint64 `col:"stream"`    // handle; 0 the default stream
-	CallNS    int64  `col:"call_ns"`   // how long the call took
+	CallNS    int64  `col:"call_ns"`   // how long the call took; by the hook: torch's, with what it waits for
 	Result    int32  `col:"result"`    // CUresult; 0 it succeeded
 	Capturing bool   `col:"capturing"` // the thread is capturing a graph: nothing is copied now
 	// the thread's next call of those that are watched: stream-sync (it waits for the copy's stream), other-stream-sync,
@@ -875,7 +877,14 @@ type Copy struct {
 	Compute string `col:"compute"`
 	// who asked for it: CallSite.Site, where that is known; 0 not looked at: of copies that follow each other in less than 0.1 ms
 	// one in 16 is, beyond the first 64
-	Site uint32 `col:"site"`
+	Site   uint32 `col:"site"`
+	SeenBy string `col:"seen_by"` // driver (kernel tier), hook (torch's methods); "" of an older trace: driver
+	Memory string `col:"memory"`  // by the hook: what torch says of the tensor's memory, pinned or pageable; "" not asked, or nobody can say
+	// by the hook: cast, strided (or both, with a comma) where torch first makes another tensor of it, in the host's memory; of one
+	// that is cast with non_blocking=True some versions do
+	Made    string `col:"made"`
+	Skipped uint32 `col:"skipped"` // by the hook: such copies since the row before, of which the budget of time has left no rows
+	Device  string `col:"device"`  // by the hook: cuda, other; else ""
 }
 
 // CudaCalls is how often a process has called a function of a CUDA library so far (kernel tier).
@@ -894,10 +903,10 @@ type CudaCalls struct {
 
 // CallSite is what Python was executing in the main thread of a process when the kernel looked, once for each place (kernel
 // tier, CPython 3.8 to 3.14): as a copy to a device returned, as a page was written to that is shared with the parent, or
-// as a data file was opened.
+// as a data file was opened. Or in any thread, when the hook looked as a copy to a device had returned (record --copies).
 type CallSite struct {
 	Head        // ts_ns: when it was written
-	Site uint32 `col:"site"` // its number in this part, from 1
+	Site uint32 `col:"site"` // its number in this part, from 1; from 2^31 on those of the hook, the same for the same text
 	// "file:line function" of each frame, the innermost first, at most 12, divided by newlines; line 0: not known
 	Frames string `col:"frames"`
 }

@@ -38,7 +38,7 @@ func TestH2D(t *testing.T) {
 			r.Add(0, traces.Lost{Source: "ring", Table: "copy", Count: 5, Reason: "full"})
 		}},
 		"a device that is not used": {},
-		"hook tier":                 {hook: true, want: `{"steps":0,"copies":0,"total_s":null,"step_ms":null,"step_bytes":null,"blocked_s":null,"memory":[],"others":0,"unknown":"copies to a device were not recorded: that takes the kernel tier"}`},
+		"hook tier":                 {hook: true, want: `{"steps":0,"copies":0,"total_s":null,"step_ms":null,"step_bytes":null,"blocked_s":null,"memory":[],"others":0,"unknown":"copies to a device were not recorded: that takes the kernel tier, or record --copies"}`},
 		"rows are lost": {play: Copying{Batch: staged}, more: func(r *Run, p *Process) {
 			r.Add(0, traces.Lost{Source: "ring", Table: "copy", Count: 5, Reason: "full"})
 		},

@@ -67,7 +67,8 @@ const (
 // four tables are read side by side, so memory is bounded by the batches that
 // are on their way at one time.
 func Each(run *traces.Run, t *timeline.Timeline, c *Clock, fn func(*Batch) error) error {
-	j := &joiner{Clock: c, timeline: t, loops: map[Process]*loop{}, objects: Loaders(t), parts: map[*traces.Part]int{}, fn: fn}
+	j := &joiner{Clock: c, timeline: t, loops: map[Process]*loop{}, objects: Loaders(t), parts: map[*traces.Part]int{}, fn: fn,
+		drivers: Drivers(run)}
 	for _, p := range t.Processes {
 		j.loops[Process{p.Part, p.Proc}] = &loop{process: p, open: map[id]*Batch{}, upto: map[uint32]reached{}, asked: map[uint32]reached{}}
 	}
@@ -165,6 +166,7 @@ type joiner struct {
 	objects  map[Object]*timeline.Loader
 	parts    map[*traces.Part]int
 	seen     moment // how far batch_fetch was read
+	drivers  map[Process]bool
 	copied   moment // and copy
 	fn       func(*Batch) error
 	err      error

@@ -23,6 +23,22 @@ func (b *Batch) Took(s Stage) int64 {
 	return b.Stages[s].NS()
 }
 
+// Drivers are the processes in which calls of the CUDA driver were watched: what the hook has told of copies there is the same copies.
+func Drivers(run *traces.Run) map[Process]bool {
+	all := map[Process]bool{}
+	for part, r := range traces.Rows[traces.CudaLibrary](run) {
+		if r.Library == "driver" && r.Proc != 0 && r.How != "" {
+			all[Process{part, r.Proc}] = true
+		}
+	}
+	return all
+}
+
+// Twice reports whether a row is of a copy that has another row, which counts; or of none.
+func Twice(drivers map[Process]bool, part *traces.Part, r *traces.Copy) bool {
+	return r.SeenBy == "hook" && (drivers[Process{part, r.Proc}] || r.Bytes == 0)
+}
+
 // backToBack is how long after the end of a copy's call a wait that belongs to it begins at the latest, in nanoseconds
 // (memcpy_and_sync of torch; both calls are probed, which takes 1.5 to 2 us).
 const backToBack = 20_000
@@ -62,7 +78,7 @@ const (
 
 func (j *joiner) copy(part *traces.Part, r *traces.Copy) {
 	l := j.loops[Process{part, r.Proc}]
-	if l == nil || !r.Main {
+	if l == nil || !r.Main || Twice(j.drivers, part, r) {
 		return
 	}
 	at := j.Of(part, r.TsNS)

@@ -90,6 +90,8 @@ func recordFlags(cmd *cobra.Command, o *recorder.Options, secrets *[]string) {
 		"what to watch with: hook needs no privilege, kernel adds eBPF or fails, auto adds it where it may")
 	f.StringVar(&o.Digest, "digest", shim.DigestBudget,
 		"samples whose content to compare: budget takes as many as 1 % of the time allows, full all of them, off none")
+	f.BoolVar(&o.Copies, "copies", false,
+		"tell of copies to a device without the kernel tier: those asked for by Tensor.to, cuda and copy_ (default false)")
 	f.StringArrayVar(secrets, "redact", nil,
 		"more to take out of command lines (a regular expression; may be given again), besides what looks like a secret; none takes nothing out")
 	f.BoolVarP(&o.Quiet, "quiet", "q", false, "print no report and no notes at the end (default false)")

@@ -125,7 +125,7 @@ func (w *watcher) remembered(e *cudaCudaEvent, n probe.Node) {
 // copied keeps a copy until it is known which call of its thread came next.
 func (w *watcher) copied(e *cudaCudaEvent, f *function, n probe.Node) {
 	w.give(e.Thread)
-	row := traces.Copy{Head: traces.Head{TsNS: int64(e.TsNs), Proc: w.Number(n)}, Thread: int32(e.Thread), Main: e.Main == 1,
+	row := traces.Copy{Head: traces.Head{TsNS: int64(e.TsNs), Proc: w.Number(n)}, SeenBy: "driver", Thread: int32(e.Thread), Main: e.Main == 1,
 		Function: f.name, Direction: direction(e, f), Source: e.Source, Target: e.Target, Bytes: int64(e.Bytes), Rows: int64(e.Rows),
 		Async: f.async, Stream: e.Stream, CallNS: int64(e.DurNs), Result: e.Result, Capturing: e.Capturing == 1, GapNS: -1,
 		Compute: []string{"", "same", "other"}[min(e.Compute, 2)], Site: e.Site}

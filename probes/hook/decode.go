@@ -15,8 +15,10 @@ var (
 	splitPayload  = payloadOf("split", traces.FetchSplit{}, "n")
 	nextPayload   = payloadOf("next", traces.BatchNext{}, "status")
 	statePayload  = payloadOf("state", traces.RngState{}, "when", "id_length")
+	copyPayload   = payloadOf("copy", traces.Copy{}, "function")
 	digestPayload = payloadOf("digest", traces.Digest{}, "n", "indexed", "rowed", "names_length")
 
+	copyFunction  = at(copyPayload.Layout, "function", 'I')
 	putN          = at(putPayload.Layout, "n", 'i')
 	splitN        = at(splitPayload.Layout, "n", 'I')
 	nextStatus    = at(nextPayload.Layout, "status", 'I')
@@ -52,6 +54,8 @@ func decode(rec record, h traces.Head) (row any, ok bool) {
 		return decodeState(rec.payload, h)
 	case typeDigest:
 		return decodeDigest(rec.payload, h)
+	case typeCopy:
+		return decodeCopy(rec.payload, h)
 	}
 	row = blank(rec.kind, h)
 	if row == nil {
@@ -102,6 +106,8 @@ func blank(kind uint16, h traces.Head) any {
 		return &traces.Container{Head: h, Worker: -1, Cap: -1}
 	case typeFootprint:
 		return &traces.Footprint{Head: h, Worker: -1, Anon: -1, File: -1, Shm: -1, Swap: -1}
+	case typeCallSite:
+		return &traces.CallSite{Head: h}
 	case typeTransform:
 		return &traces.Transform{Head: h, Worker: -1}
 	case typePin:
@@ -203,6 +209,41 @@ func decodeSplit(b []byte, h traces.Head) (any, bool) {
 		row.Transforms, row.Calls, row.SpentNS = append(row.Transforms, all[i]), append(row.Calls, all[i+1]), append(row.SpentNS, all[i+2])
 	}
 	return &row, ok && len(rest) == 0
+}
+
+func decodeCopy(b []byte, h traces.Head) (any, bool) {
+	row := traces.Copy{Head: h, Direction: "to-device", Rows: 1, GapNS: -1, SeenBy: "hook", Device: "other"}
+	if _, ok := copyPayload.fill(&row, b); !ok {
+		return nil, false
+	}
+	function := u32(b, copyFunction)
+	is := func(name string) bool { return function&layouts.Copied[name] != 0 }
+	row.Main, row.Async, row.Capturing = is("main"), is("async"), is("capturing")
+	switch {
+	case is("pinned"):
+		row.Memory = "pinned"
+	case is("pageable"):
+		row.Memory = "pageable"
+	}
+	switch {
+	case is("cast") && is("strided"):
+		row.Made = "cast,strided"
+	case is("cast"):
+		row.Made = "cast"
+	case is("strided"):
+		row.Made = "strided"
+	}
+	if is("cuda") {
+		row.Device = "cuda"
+	}
+	for _, bit := range layouts.Copied {
+		function &^= bit
+	}
+	if function >= uint32(len(layouts.Functions)) {
+		return nil, false
+	}
+	row.Function = layouts.Functions[function]
+	return &row, true
 }
 
 func decodeNext(b []byte, h traces.Head, thread uint32) (any, bool) {

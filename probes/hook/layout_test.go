@@ -18,7 +18,7 @@ func TestTypes(t *testing.T) {
 		typeDataset: "dataset", typeAttribute: "attribute", typeDigest: "digest", typeLeftover: "leftover", typeOpened: "opened",
 		typeSetEpoch: "set_epoch", typeAct: "act", typeSearch: "search", typeSplit: "split", typeTransform: "transform", typePin: "pin",
 		typeBatchBytes: "batch_bytes",
-		typeContainer:  "container", typeFootprint: "footprint",
+		typeContainer:  "container", typeFootprint: "footprint", typeCopy: "copy", typeCallSite: "call_site",
 	}
 	if !slices.Equal(names, layouts.Types) {
 		t.Errorf("the hook has\n%q, not\n%q", layouts.Types, names)
@@ -37,6 +37,7 @@ func TestFieldsAreColumns(t *testing.T) {
 		"fetch":  {typeFetch, nil, ""},
 		"next":   {typeNext, values{"status": 2}, ""},
 		"state":  {typeState, values{"when": 6, "id_length": 2}, "id, raw"},
+		"copy":   {typeCopy, values{"function": 1}, ""},
 		"digest": {typeDigest, values{"n": 0, "indexed": 0, "rowed": 0, "names_length": 0}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -37,6 +37,8 @@ const (
 	typeBatchBytes
 	typeContainer
 	typeFootprint
+	typeCopy
+	typeCallSite
 )
 
 // The fixed part of a record.

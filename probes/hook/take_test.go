@@ -221,7 +221,7 @@ func TestTake(t *testing.T) {
 				t.Errorf("rows (-want +got):\n%s", diff)
 			}
 			var bad uint64
-			if tc.want == nil && tc.kind <= typeFootprint {
+			if tc.want == nil && tc.kind <= typeCallSite {
 				bad = 1
 			}
 			if s.bad != bad {

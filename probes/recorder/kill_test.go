@@ -174,15 +174,15 @@ func programsOf(t *testing.T, pid int) (ids []ebpf.ProgramID) {
 func TestRemoveStale(t *testing.T) {
 	base := t.TempDir()
 	t.Setenv("TMPDIR", base)
-	dead, err := newSession(base, filepath.Join(t.TempDir(), "part"), "")
+	dead, err := newSession(base, filepath.Join(t.TempDir(), "part"), &Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	used, err := newSession(base, filepath.Join(t.TempDir(), "part"), "")
+	used, err := newSession(base, filepath.Join(t.TempDir(), "part"), &Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	alive, err := newSession(base, filepath.Join(t.TempDir(), "part"), "")
+	alive, err := newSession(base, filepath.Join(t.TempDir(), "part"), &Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

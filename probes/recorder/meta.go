@@ -51,6 +51,9 @@ func (r *recording) writeBegin() {
 	r.meta("tier", string(r.tier))
 	r.tellRefused()
 	r.meta("digest", r.Digest)
+	if r.Copies {
+		r.meta("copies", "hook")
+	}
 	r.meta("spool", r.session.spool)
 	r.out.Append(host())
 	r.out.Append(clockRow())

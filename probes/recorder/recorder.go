@@ -37,6 +37,7 @@ type Options struct {
 	Fsync   bool
 	Tier    string        // auto: kernel where the machine allows it; hook; kernel: nothing less
 	Digest  string        // which samples to take digests of: one of shim's
+	Copies  bool          // the hook tells of copies to devices
 	Secrets *redact.Rules // what is taken out of command lines
 	Quiet   bool          // nothing on Stderr but failures
 	// Hand gives stdin, stdout and what other descriptors this process was started with to the
@@ -104,7 +105,7 @@ func Run(o Options) (how Ending, err error) {
 	if err != nil {
 		return how, fail(invoker.because(err))
 	}
-	s, err := newSession(out.dir, out.Dir(), o.Digest)
+	s, err := newSession(out.dir, out.Dir(), &o)
 	if err != nil {
 		out.discard()
 		return how, fail(err)

@@ -31,7 +31,7 @@ type session struct {
 
 // newSession makes the folder on a local file system, where nobody else can put
 // another one in its place: from there on paths are sure.
-func newSession(trace, part, digest string) (*session, error) {
+func newSession(trace, part string, o *Options) (*session, error) {
 	base, err := hook.SpoolBase(trace)
 	if err != nil {
 		return nil, err
@@ -60,7 +60,8 @@ func newSession(trace, part, digest string) (*session, error) {
 		err = writeTrace(s.dir, part)
 	}
 	if err == nil {
-		err = shim.Unpack(s.hook, shim.Session{Spool: s.spool, Ring: hook.RingBytes, Rings: hook.Rings, Lock: lock, Digest: digest}, sharedHook())
+		err = shim.Unpack(s.hook, shim.Session{Spool: s.spool, Ring: hook.RingBytes, Rings: hook.Rings, Lock: lock, Digest: o.Digest,
+			Copies: o.Copies}, sharedHook())
 	}
 	if err != nil {
 		s.remove()

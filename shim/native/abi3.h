@@ -36,6 +36,8 @@ typedef struct {
 	int ml_flags;
 	const char *ml_doc;
 } PyMethodDef;
+#define METH_VARARGS 0x0001
+#define METH_KEYWORDS 0x0002
 #define METH_NOARGS 0x0004
 #define METH_O 0x0008
 #define METH_FASTCALL 0x0080 /* since 3.7, documented as stable since 3.10 */

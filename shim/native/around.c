@@ -25,7 +25,7 @@ static int *depth38(void)
 
 /* 3.8 remembers that there was a RecursionError until the stack is 50 levels shorter, lets the next call go on, and ends the
  * process 50 levels later. Of one that a callback has met nothing may remain. */
-static char overflowed(void)
+char overflowed(void)
 {
 	return depth ? *(char *)(depth38() + 1) : 0; /* PyThreadState.overflowed */
 }
@@ -98,9 +98,9 @@ static void handled(Raised before)
 
 /* An exception of a callback is set. 1: one is still set, which must reach the program. 0: it was ours and is gone, and what
  * overflowed() said ahead of the callback is so again. */
-static int reaches(Around *self, char overflow)
+int reaches(PyObject *theirs, char overflow)
 {
-	for (int i = 0; i < 2 && self->theirs; i++) { /* the second time for what theirs() itself has raised */
+	for (int i = 0; i < 2 && theirs; i++) { /* the second time for what theirs() itself has raised */
 		Raised e, before;
 		PyObject *answer;
 		int yes;
@@ -109,7 +109,7 @@ static int reaches(Around *self, char overflow)
 			return 1;
 		e = caught();
 		before = handle(e);
-		answer = PyObject_CallFunctionObjArgs(self->theirs, e.value, NULL);
+		answer = PyObject_CallFunctionObjArgs(theirs, e.value, NULL);
 		yes = answer ? PyObject_IsTrue(answer) : -1;
 		Py_DecRef(answer);
 		handled(before);
@@ -136,7 +136,7 @@ static void around_failed(Around *self, PyObject *token, PyObject *args, PyObjec
 	Raised raised = caught(), before = handle(raised);
 	char overflow = overflowed();
 	PyObject *answer = PyObject_CallFunctionObjArgs(self->failed, token, raised.value, args, given, NULL);
-	int instead = !answer && reaches(self, overflow);
+	int instead = !answer && reaches(self->theirs, overflow);
 
 	Py_DecRef(answer);
 	handled(before);
@@ -159,7 +159,7 @@ static PyObject *around_call(PyObject *o, PyObject *args, PyObject *kwargs)
 		overflow = overflowed();
 		token = PyObject_CallFunctionObjArgs(self->before, args, given, NULL);
 		if (!token) {
-			if (reaches(self, overflow))
+			if (reaches(self->theirs, overflow))
 				return NULL;
 			tell = 0;
 		}
@@ -171,7 +171,7 @@ static PyObject *around_call(PyObject *o, PyObject *args, PyObject *kwargs)
 		if (tell && self->after) {
 			overflow = overflowed();
 			answer = PyObject_CallFunctionObjArgs(self->after, token ? token : Py_None, result, args, given, NULL);
-			if (!answer && reaches(self, overflow))
+			if (!answer && reaches(self->theirs, overflow))
 				drop(&result);
 			Py_DecRef(answer);
 		}

@@ -19,6 +19,8 @@ int serving_ready(PyObject *module);
 int referents_ready(PyObject *module);
 int delivering_ready(PyObject *module);
 
+char overflowed(void);
+int reaches(PyObject *theirs, char overflow);
 int is_record(PyObject *function, int n);
 int put_values(PyObject *function, u64 t, const i64 *values, const void *tail, u64 n);
 int is_integers(PyObject *function, int n);
@@ -41,6 +43,9 @@ PyObject *make_integers(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *picked(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *referents(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *indexed(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *method_at(PyObject *module, PyObject *method);
+PyObject *timed(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *untimed(PyObject *module, PyObject *none);
 PyObject *make_placing(PyObject *module, PyObject *python);
 PyObject *make_placed(PyObject *module, PyObject *python);
 PyObject *make_arriving(PyObject *module, PyObject *python);

@@ -17,15 +17,17 @@ func (s *seen) finding(certainty finding.Certainty) finding.Finding {
 		Cost:     s.cost(),
 		Fix:      s.fix(),
 		Facts:    s,
-		Proof:    "kernel",
+		Proof:    s.worst.Proof(),
 	}
 }
 
 func (s *seen) evidence() []finding.Evidence {
 	c := s.worst.Cost(copies.Staged)
-	text := fmt.Sprintf("%s, out of memory that the CUDA driver was not told to pin, to register or to manage. The call took %s (median)",
-		s.worst.Seen(copies.Staged), words.Millis(c.Call))
-	if c.Waits > 0 {
+	text := fmt.Sprintf("%s, %s. The call took %s (median)",
+		s.worst.Seen(copies.Staged), s.worst.From(), words.Millis(c.Call))
+	if s.worst.Hook {
+		text += "."
+	} else if c.Waits > 0 {
 		text += fmt.Sprintf("; right after %s the thread waited for the copy's stream, for %s (median).", words.Of(c.Waits, c.Copies, "copy"),
 			words.Millis(c.Wait))
 	} else {

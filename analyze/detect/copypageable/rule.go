@@ -21,6 +21,9 @@ var Rule = detect.Rule{
 	Excuses: []detect.Excuse{{
 		Text:     "what is copied is not the batch, but weights, states of the optimizer or activations that stay in the host's memory.",
 		Excluded: func(_ *detect.Case, f *finding.Finding) bool { return f.Facts.(*seen).worst.Sure(copies.Staged) },
+	}, {
+		Text:     copies.Excuse,
+		Excluded: func(_ *detect.Case, f *finding.Finding) bool { return f.Facts.(*seen).worst.Driver() },
 	}},
 	Judge: judge,
 }
@@ -51,6 +54,9 @@ func judge(c *detect.Case) detect.Verdict {
 	case s.ranks.Count(copies.Staged) > 0 || all < copies.Enough:
 		return detect.CannotTell(fmt.Sprintf("too few copies to judge: %d from memory that is not pinned, %d from memory that is",
 			s.ranks.Count(copies.Staged), all))
+	}
+	if why := s.ranks.Partial(); why != "" {
+		return detect.CannotTell(why)
 	}
 	return detect.Clean(words.Count(all, "copy") + " of its batches are from pinned memory")
 }

@@ -18,7 +18,7 @@ func (s *seen) finding(certainty finding.Certainty) finding.Finding {
 		Fix: fmt.Sprintf("# %s, for each tensor of the batch, and without a synchronize() right after it:\n"+
 			"x = x.to(device, non_blocking=True)", s.worst.Where(s.class)),
 		Facts: s,
-		Proof: "kernel",
+		Proof: s.worst.Proof(),
 	}
 }
 
@@ -28,6 +28,13 @@ const fastest = 64
 
 func (s *seen) evidence() []finding.Evidence {
 	c := s.worst.Cost(s.class)
+	if s.worst.Hook {
+		return append([]finding.Evidence{{
+			Text: fmt.Sprintf("%s, out of pinned memory and without non_blocking=True: torch waits for the copy's stream then. The call took %s "+
+				"(median), and what was queued on that stream before is in it.", s.worst.Seen(s.class), words.Millis(c.Call)),
+			Refs: c.Refs,
+		}, {Text: s.worst.Batch(s.class)}}, s.worst.Asked(s.class)...)
+	}
 	list := []finding.Evidence{{
 		Text: fmt.Sprintf("%s, out of pinned memory, and then waited for %s, %s after the copy's call (median) and with no other call between. "+
 			"The call took %s, the wait %s (medians).", s.worst.Seen(s.class), s.what(), words.Millis(c.Gap), words.Millis(c.Call),
@@ -70,6 +77,6 @@ func (s *seen) device() finding.Finding {
 		Fix:       "# remove torch.cuda.synchronize() after the copy, unless it is there to take the time",
 		NotABugIf: "the program takes the time of its parts.",
 		Facts:     s,
-		Proof:     "kernel",
+		Proof:     s.worst.Proof(),
 	}
 }

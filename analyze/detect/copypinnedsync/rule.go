@@ -29,6 +29,9 @@ var Rule = detect.Rule{
 	}, {
 		Text:     "the program writes to the same pinned memory again, and waits for the copy itself before it does.",
 		Excluded: func(_ *detect.Case, f *finding.Finding) bool { return f.Facts.(*seen).pins() },
+	}, {
+		Text:     copies.Excuse,
+		Excluded: func(_ *detect.Case, f *finding.Finding) bool { return f.Facts.(*seen).worst.Driver() },
 	}},
 	Judge: judge,
 }
@@ -73,6 +76,9 @@ func judge(c *detect.Case) detect.Verdict {
 	case s.ranks.Count(copies.Waited) > 0 || pinned < copies.Enough:
 		return detect.CannotTell(fmt.Sprintf("too few copies to judge: %d from pinned memory, of which %d are waited for", pinned,
 			s.ranks.Count(copies.Waited)))
+	}
+	if why := s.ranks.Partial(); why != "" {
+		return detect.CannotTell(why)
 	}
 	clean := detect.Clean(fmt.Sprintf("the thread goes on after %s from pinned memory", words.Count(pinned, "copy")))
 	s.worst, s.class = s.ranks.Worst(copies.Device), copies.Device

@@ -26,7 +26,7 @@ func (s *seen) finding(certainty finding.Certainty) finding.Finding {
 			"for kernels that were queued before", s.worst.Waits(copies.Staged), words.Seconds(s.worst.Cost(copies.Staged).Total.Seconds())),
 		Fix:   s.fix(),
 		Facts: s,
-		Proof: "kernel",
+		Proof: s.worst.Proof(),
 	}
 }
 
@@ -34,14 +34,18 @@ func (s *seen) evidence() []finding.Evidence {
 	c := s.worst.Cost(copies.Staged)
 	look := s.reached()
 	list := []finding.Evidence{{
-		Text: fmt.Sprintf("%s, out of memory that the CUDA driver was not told to pin, to register or to manage. The call took %s (median).",
-			s.worst.Seen(copies.Staged), words.Millis(c.Call)),
+		Text: fmt.Sprintf("%s, %s. The call took %s (median).",
+			s.worst.Seen(copies.Staged), s.worst.From(), words.Millis(c.Call)),
 		Refs: c.Refs,
 	}, {
 		Text: fmt.Sprintf("The pin step got to %s of a batch (%s), in %s that were looked at.", words.Count(int(look.Reached), "tensor"),
 			words.Bytes(look.ReachedBytes), words.Count(len(s.looks), "batch")),
 		Refs: []finding.Ref{{Part: look.Of.Process.Part.Name, Table: "pin", Seq: look.Seq}},
 	}, {Text: s.worst.Batch(copies.Staged)}}
+	if s.made() {
+		list = append(list, finding.Evidence{Text: "Each was asked for of a pinned tensor, of another dtype or with its elements in " +
+			"another order than on the device: torch first makes such a tensor on the CPU."})
+	}
 	list = append(list, s.worst.Asked(copies.Staged)...)
 	if rest := s.worst.Rest(); rest != "" {
 		list = append(list, finding.Evidence{Text: rest, Detail: true})
@@ -74,7 +78,10 @@ func (s *seen) fix() string {
 }
 
 // fewer bytes are copied than were pinned: so they are after a cast, and in a slice with steps.
-func (s *seen) fewer() bool { m := s.slots()[0].Match; return m.To < m.From }
+func (s *seen) fewer() bool {
+	m := s.slots()[0].Match
+	return m.To < m.From || m.To == m.From && s.made()
+}
 
 // dtype is a cast to one with so many bytes.
 func (s *seen) dtype() string {

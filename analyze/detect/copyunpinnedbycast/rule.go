@@ -26,6 +26,9 @@ var Rule = detect.Rule{
 	Excuses: []detect.Excuse{{
 		Text:     "what is copied is not made of the pinned tensors: the program has computed it, or it lies in the host's memory for good.",
 		Excluded: func(_ *detect.Case, f *finding.Finding) bool { return f.Facts.(*seen).cast() },
+	}, {
+		Text:     copies.Excuse,
+		Excluded: func(_ *detect.Case, f *finding.Finding) bool { return f.Facts.(*seen).worst.Driver() },
 	}},
 	Judge: judge,
 }
@@ -59,6 +62,9 @@ func judge(c *detect.Case) detect.Verdict {
 		return detect.CannotTell(unjudged)
 	case s.ranks.Count(copies.Staged) > 0 || all < copies.Enough:
 		return detect.CannotTell("too few copies to judge")
+	}
+	if why := s.ranks.Partial(); why != "" {
+		return detect.CannotTell(why)
 	}
 	return detect.Clean("what was pinned is what is copied")
 }
@@ -113,5 +119,14 @@ func (s *seen) slots() (staged []copies.Slot) {
 // besides: with another dtype, or each second element.
 func (s *seen) cast() bool {
 	staged := s.slots()
+	if s.made() {
+		return true
+	}
 	return len(staged) > 0 && !slices.ContainsFunc(staged, func(x copies.Slot) bool { return !x.Match.Cast() })
+}
+
+// made: the hook has seen that each of these copies is asked for of a pinned tensor, which torch casts or makes contiguous first.
+func (s *seen) made() bool {
+	staged := s.slots()
+	return len(staged) > 0 && !slices.ContainsFunc(staged, func(x copies.Slot) bool { return x.Made < x.Of[copies.Staged] })
 }

@@ -73,6 +73,23 @@ func (c *Cuda) Copy(row traces.Copy) {
 	}
 }
 
+// Asked is a copy that the hook tells of.
+func (c *Cuda) Asked(row traces.Copy) {
+	row.Head = c.Run.head(c.Process.Proc)
+	row.Thread, row.Main, row.Site, row.Rows, row.GapNS = 7, !c.Aside, c.Site, 1, -1
+	row.Function, row.Direction, row.SeenBy, row.Device = cmp.Or(row.Function, "Tensor.to"), "to-device", "hook", cmp.Or(row.Device, "cuda")
+	c.Run.W.Append(row)
+	if !c.Aside {
+		c.Run.Wait(row.CallNS)
+	}
+}
+
+// Hooked writes whether the hook tells of copies in a process.
+func (p *Process) Hooked(copies string) {
+	p.Run.W.Append(traces.Process{Head: p.Run.head(p.Proc), Pid: int32(1000 + p.Proc), Kind: "target", Hook: "on", Cwd: "/home/me/proj",
+		Rank: -1, LocalRank: -1, Copies: copies})
+}
+
 // Staged is a copy out of memory that is not pinned, with non_blocking=True.
 func (c *Cuda) Staged(source uint64, bytes int64) {
 	c.Copy(traces.Copy{Source: source, Bytes: bytes, CallNS: bytes / 6, GapNS: 60_000})

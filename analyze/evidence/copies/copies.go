@@ -18,7 +18,7 @@ import (
 // makes the memory that copies read from unknown; Rank says so.
 var Source = &collect.Source[*Copies]{
 	Name:   "copies to the device",
-	Tables: []string{"host", "cuda_library", "host_memory", "copy", "call_site", "cuda_calls", "batch_bytes", "pin", "batch_next"},
+	Tables: []string{"host", "cuda_library", "host_memory", "copy", "call_site", "cuda_calls", "batch_bytes", "pin", "batch_next", "process"},
 	Uses:   []collect.Any{timeline.Source},
 	New:    func() collect.Collector[*Copies] { return &collector{map[*traces.Part]*partRows{}} },
 }
@@ -50,7 +50,10 @@ type procRows struct {
 	driver   *traces.CudaLibrary // the latest row
 	late     bool
 	memory   []traces.HostMemory
-	copies   []copied
+	copies   []copied // of the driver's calls
+	asked    []copied // of torch's methods, by the hook; where the driver is watched they are the same copies
+	skips    []skip
+	asking   asking            // Process.Copies
 	last     int64             // the last copy that is kept, if there were more
 	captured int               // copies
 	calls    map[string]uint64 // of each function of the driver
@@ -76,6 +79,9 @@ type delivery struct {
 	ok           bool
 }
 
+// skip is a time in which the hook has left out copies.
+type skip struct{ from, to int64 }
+
 // copied is one copy to a device of more than 64 KiB.
 type copied struct {
 	at, bytes  int64
@@ -88,6 +94,9 @@ type copied struct {
 	main       bool   // of the first thread
 	plain      bool   // one range of memory, copied now, and it succeeded
 	kind       Kind
+	hook       bool // told by the hook
+	async      bool // with non_blocking=True
+	made       bool // from a tensor that torch has first made of the one that was to be copied, which is pinned
 }
 
 func (c *collector) part(part *traces.Part) *partRows {
@@ -132,6 +141,12 @@ func (c *collector) Add(b traces.Batch) {
 		for i := range rows {
 			if len(p.sites) < mostSites {
 				p.sites[rows[i].Site] = rows[i].Frames
+			}
+		}
+	case []traces.Process:
+		for i := range rows {
+			if rows[i].Copies != "" {
+				p.proc(rows[i].Proc).asking = asking(rows[i].Copies)
 			}
 		}
 	case []traces.CudaCalls:
@@ -182,7 +197,56 @@ func (p *partRows) library(l traces.CudaLibrary) {
 	r.driver, r.late = &l, r.late || l.Late
 }
 
+type asking string
+
+// text says why there is nothing by the hook.
+func (a asking) text() string {
+	switch a {
+	case "":
+		return ""
+	case "on":
+		return ", which saw none that was asked for by Tensor.to, cuda or copy_"
+	}
+	return ", which could not watch torch's methods here: " + string(a)
+}
+
+// ask takes a row by the hook.
+func (r *procRows) ask(c *traces.Copy) {
+	if c.Skipped > 0 {
+		s := skip{to: c.TsNS}
+		if n := len(r.asked); n > 0 {
+			s.from = r.asked[n-1].at
+		}
+		if c.Bytes == 0 {
+			s.to = 1<<63 - 1
+		}
+		r.skips = append(r.skips, s)
+	}
+	if c.Bytes <= 0 || len(r.asked) >= mostCopies {
+		return
+	}
+	x := copied{at: c.TsNS, bytes: c.Bytes, call: max(c.CallNS, 0), source: c.Source, seq: c.Seq, site: c.Site, gap: -1, main: c.Main,
+		plain: true, hook: true, async: c.Async}
+	switch {
+	case c.Capturing:
+		r.captured++
+		return
+	case c.Memory == "pageable":
+		x.kind = Pageable
+	case c.Memory != "pinned", c.Made == "cast" && c.Async: // such a cast is the device's in some versions of torch
+	case c.Made != "":
+		x.kind, x.made = Pageable, true
+	default:
+		x.kind = Pinned
+	}
+	r.asked = append(r.asked, x)
+}
+
 func (r *procRows) copy(c *traces.Copy) {
+	if c.SeenBy == "hook" {
+		r.ask(c)
+		return
+	}
 	if c.Direction != "to-device" {
 		return
 	}

@@ -115,6 +115,10 @@ func incomplete(t *timeline.Timeline, process *timeline.Process) bool {
 
 // classify says what memory each copy of a process read from.
 func (p *partRows) classify(t *timeline.Timeline, process *timeline.Process, r *procRows) {
+	if r.hooked() {
+		p.classifyAsked(r)
+		return
+	}
 	slices.SortStableFunc(r.memory, func(a, b traces.HostMemory) int { return cmp.Compare(a.TsNS, b.TsNS) })
 	slices.SortStableFunc(r.copies, func(a, b copied) int { return cmp.Compare(a.at, b.at) })
 	if incomplete(t, process) || len(r.memory) > mostMemory {
@@ -137,6 +141,28 @@ func (p *partRows) classify(t *timeline.Timeline, process *timeline.Process, r *
 			c.kind = s.kind(c.source, to, outside)
 		}
 	}
+}
+
+// hooked reports whether the copies of a process are those that the hook has told of.
+func (r *procRows) hooked() bool { return len(r.copies) > 0 && r.copies[0].hook }
+
+// choose whose rows of copies count: the driver's, where it was watched.
+func (r *procRows) choose() {
+	if len(r.copies) == 0 && (r.driver == nil || r.driver.How == "") {
+		r.copies = r.asked
+	} else {
+		r.skips = nil
+	}
+}
+
+// classifyAsked leaves what the hook knows, but where devices read any memory.
+func (p *partRows) classifyAsked(r *procRows) {
+	for i := range r.copies {
+		if c := &r.copies[i]; c.kind == Pageable && p.reaches() {
+			c.kind = Reached
+		}
+	}
+	slices.SortStableFunc(r.copies, func(a, b copied) int { return cmp.Compare(a.at, b.at) })
 }
 
 // watches reports whether the driver's calls are watched in a process.

@@ -32,8 +32,11 @@ type Rank struct {
 	Taken [Reached + 1]Taken
 	// Lost says what is missing of the rows that tell of copies: there may have been more of them; "" nothing is.
 	Lost string
+	// Hook: the copies are those that the program has asked torch for (record --copies), not those that the driver was.
+	Hook bool
 	cost map[Class]*Cost
 	part *traces.Part
+	all  bool // tensors whose bytes are known are among the copies
 	odd  bool // what the batch's tensors take is known, and is none of the copies
 }
 
@@ -66,6 +69,8 @@ func (c *copied) class() Class {
 		return Reaching
 	case Pinned:
 		switch {
+		case c.hook && !c.async: // torch waits for the stream then, as memcpy_and_sync does
+			return Waited
 		case after && c.after == streamSync:
 			return Waited
 		case after && c.after == contextSync:
@@ -102,6 +107,7 @@ func (c *collector) Build(e *collect.Evidence) *Copies {
 				continue
 			}
 			r := rows.proc(process.Proc)
+			r.choose()
 			if len(r.copies) > 0 {
 				rows.classify(t, process, r)
 			}
@@ -128,6 +134,7 @@ func (c *collector) Build(e *collect.Evidence) *Copies {
 func (p *partRows) rank(l *timeline.Loader, r *procRows, windows []window, known []tensors) *Rank {
 	k := &Rank{Loader: l, Steps: len(windows), Captured: r.captured, Of: map[Class]int{}, cost: map[Class]*Cost{}, part: l.Process.Part}
 	k.Bare, k.Unwatched = p.seen(r)
+	k.Hook = r.hooked()
 	for i := range windows {
 		k.Copies += len(windows[i].copies)
 		k.Aside += windows[i].aside
@@ -156,7 +163,7 @@ func (p *partRows) seen(r *procRows) (bare bool, unwatched string) {
 	case p.refused != "":
 		return false, "calls of CUDA could not be watched: " + p.refused
 	case len(r.pins) > 0 || strings.Contains(p.host.Accelerators, "nvidia"):
-		return false, "copies to a device were not recorded: that takes the kernel tier"
+		return false, "copies to a device were not recorded: that takes the kernel tier, or record --copies" + r.asking.text()
 	}
 	return true, ""
 }
@@ -226,6 +233,9 @@ func (k *Rank) weigh(p *partRows, windows []window) {
 			class := c.class()
 			k.Of[class]++
 			k.Slots[s].Of[class]++
+			if c.made {
+				k.Slots[s].Made++
+			}
 			k.Taken[c.kind].add(c, class)
 			of[class] = append(of[class], *c)
 			blocked[class] += c.blocked()

@@ -61,6 +61,53 @@ func (r Ranks) Quiet() bool {
 	return true
 }
 
+// Partial says why nothing can be clean where the hook has told of the copies, or "": it sees those that the program asks for by
+// Tensor.to, cuda and copy_. If they are all the bytes of a batch, there are no others of it.
+func (r Ranks) Partial() string {
+	for _, k := range r {
+		if k.Hook && !k.whole() {
+			return "copies that are made otherwise than by Tensor.to, cuda and copy_ are not seen without the kernel tier, and those that were " +
+				"are not told to be all of the batch"
+		}
+	}
+	return ""
+}
+
+// whole: all tensors of the batch whose bytes are known are among the copies.
+func (k *Rank) whole() bool {
+	some := false
+	for s := range k.Slots {
+		if x := &k.Slots[s]; x.counted && x.Match.Tensor == "" {
+			return false
+		}
+		some = some || k.Slots[s].counted
+	}
+	return some && k.all
+}
+
+// Excuse of what the hook tells: what it cannot see. Excluded where the driver was watched.
+const Excuse = "what the call waits for is work that was queued on the device before, or the driver does not treat the memory as torch " +
+	"says: the call was timed in Python, and the driver was not watched (--tier kernel does). Or the device is none of CUDA's."
+
+// Driver reports whether the driver's own calls were seen.
+func (k *Rank) Driver() bool { return !k.Hook }
+
+// Proof is where the evidence comes from.
+func (k *Rank) Proof() string {
+	if k.Hook {
+		return "hook"
+	}
+	return "kernel"
+}
+
+// From says what the memory was that the copies of a class are from, for a finding.
+func (k *Rank) From() string {
+	if k.Hook {
+		return "out of memory that is not pinned, as torch says, or by way of a tensor that torch makes of it in such memory"
+	}
+	return "out of memory that the CUDA driver was not told to pin, to register or to manage"
+}
+
 // Unknown says why the copies of a rank cannot be judged, or "".
 func (r Ranks) Unknown() string {
 	for _, k := range r {

@@ -11,6 +11,7 @@ type Slot struct {
 	Bytes   int64 // most often
 	Match   Match // with the batch's tensors
 	Of      [Reaching + 1]int
+	Made    int // of them, those that torch has cast or made contiguous on the host, of a pinned tensor, as the hook has seen
 	counted bool
 	wanders bool // its source is not nearly always at the same address, as weights are
 }
@@ -48,6 +49,10 @@ func (k *Rank) slots(windows []window, known []tensors) {
 		k.Slots[s].counted = timely
 	}
 	matched := match(sizes, known)
+	k.all = len(known) > 0
+	for _, t := range known {
+		k.all = k.all && t.copied(matched)
+	}
 	k.choose(matched, len(known) > 0)
 }
 

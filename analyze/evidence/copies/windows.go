@@ -54,7 +54,23 @@ func (r *procRows) windows(process *timeline.Process) map[*timeline.Loader][]win
 			}
 		}
 		from = to
+		if r.skipped(&w) {
+			continue
+		}
 		all[l] = append(all[l], w)
 	}
 	return all
+}
+
+// skipped reports whether the hook has left out the copies of a window: all of them, as it takes all of a batch or none.
+func (r *procRows) skipped(w *window) bool {
+	if len(w.copies) > 0 {
+		return false
+	}
+	for _, s := range r.skips {
+		if s.from < w.end && w.from < s.to {
+			return true
+		}
+	}
+	return false
 }

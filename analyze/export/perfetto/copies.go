@@ -3,6 +3,7 @@ package perfetto
 import (
 	"fmt"
 
+	"github.com/dptrace/dptrace/analyze/stages"
 	"github.com/dptrace/dptrace/traces"
 )
 
@@ -20,9 +21,10 @@ const otherStreams = ^uint64(0)
 // copies draws those of more than 64 KiB: how long the calls took, and how long the thread
 // waited right after them. What the device did is not known.
 func (e *exporter) copies() {
+	drivers := stages.Drivers(e.Run)
 	for part, r := range traces.Rows[traces.Copy](e.Run) {
 		p := e.of(part, r.Proc)
-		if p == nil {
+		if p == nil || stages.Twice(drivers, part, &r) {
 			continue
 		}
 		s := e.stream(p, r.Stream)

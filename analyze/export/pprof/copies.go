@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/dptrace/dptrace/analyze/stages"
 	"github.com/dptrace/dptrace/analyze/timeline"
@@ -19,15 +20,23 @@ type asked struct {
 
 type copied struct{ bytes, ns int64 }
 
+func seenBy(k *asked) string {
+	if strings.HasPrefix(k.function, "Tensor.") {
+		return "hook"
+	}
+	return "kernel"
+}
+
 // copies adds what the processes have copied, and how long their threads were in the calls and in the waits
 // right after them.
 func (b *builder) copies(run *traces.Run, all []*place, sites lines) {
 	places := byProcess(all)
 	sums := map[asked]copied{}
 	of := map[*timeline.Process]*place{}
+	drivers := stages.Drivers(run)
 	for part, r := range traces.Rows[traces.Copy](run) {
 		p := places[part][r.Proc]
-		if p == nil || r.Capturing || r.Result != 0 {
+		if p == nil || r.Capturing || r.Result != 0 || stages.Twice(drivers, part, &r) {
 			continue
 		}
 		of[p.process] = p
@@ -45,7 +54,7 @@ func (b *builder) copies(run *traces.Run, all []*place, sites lines) {
 		if k.next != "" {
 			leaf.name += ", then waits: " + k.next
 		}
-		b.sample(of[k.process].below(sites[k.process.Part][k.site]), leaf, "copy", "kernel",
+		b.sample(of[k.process].below(sites[k.process.Part][k.site]), leaf, "copy", seenBy(&k),
 			[values]int64{copyBytes: sums[k].bytes, copyTime: sums[k].ns})
 	}
 }

@@ -18,6 +18,22 @@ now = time.monotonic_ns
 cpu = time.thread_time_ns
 thread_state = int  # 0: not known in Python
 
+
+def method_at(method):
+    """0: where the definition of a method written in C lies is not known in Python."""
+    return 0
+
+
+def timed(method, always, after, theirs):
+    """Has after(self, args, kwargs, result, (begin, end)) called behind a method written in C; always: also if it has given back its
+    own object. Python cannot without a wrapper in the method's place, which would be seen."""
+    return False
+
+
+def untimed():
+    """Ends that for all methods."""
+
+
 PAD = 0
 _RECORD = struct.Struct("<IHHQII")  # layouts.RECORD_FIELDS
 _PAD = struct.Struct("<IHH")

@@ -9,7 +9,7 @@ from struct import Struct
 # The types of records, by their number. Never reused, never in another order: new ones come last.
 (PAD, PROCESS, LOADER, PASS, WORKER, PUT, FETCH, NEXT, SLOT, STATE, OPTIMIZER, EXCEPTION, DIST, ERRORS, EXTENT, PRIVATE,
  DATASET, ATTRIBUTE, DIGEST, LEFTOVER, OPENED, SET_EPOCH, ACT, SEARCH, SPLIT, TRANSFORM, PIN,
- BATCH_BYTES, CONTAINER, FOOTPRINT) = range(30)
+ BATCH_BYTES, CONTAINER, FOOTPRINT, COPY, CALL_SITE) = range(32)
 
 HEADER_BYTES = 128  # before the ring; its fields take less
 
@@ -119,10 +119,29 @@ SPLIT_FIELDS = (
     ("own_ns", "q"),
     ("n", "I"),
 )
+COPY_FIELDS = (
+    ("bytes", "q"),
+    ("source", "Q"),
+    ("call_ns", "q"),
+    ("thread", "i"),
+    ("site", "I"),
+    ("skipped", "I"),
+    ("function", "I"),
+)
 
 # What the numbers of a field mean, from 0.
 WHEN_VALUES = ("begin", "found", "before", "after", "fork", "task", "end")
 STATUS_VALUES = ("stop", "ok", "error", "exit")
+FUNCTION_VALUES = ("Tensor.to", "Tensor.cuda", "Tensor.copy_")
+# Added to function, of a copy.
+COPY_MAIN = 256
+COPY_ASYNC = 512
+COPY_PINNED = 1024
+COPY_PAGEABLE = 2048
+COPY_CAST = 4096
+COPY_STRIDED = 8192
+COPY_CAPTURING = 16384
+COPY_CUDA = 32768
 # Added to status.
 STATUS_GRAD = 256
 STATUS_GRAD_OFF = 512

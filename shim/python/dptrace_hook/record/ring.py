@@ -11,7 +11,7 @@ import _thread
 
 from ..patch.load import native
 from . import guard, layouts, mapping
-from .layouts import (ACT, ATTRIBUTE, BATCH_BYTES, CONTAINER, DATASET, DIGEST, DIST, ERRORS, EXCEPTION, EXTENT, FETCH, FOOTPRINT,  # noqa: F401
+from .layouts import (ACT, ATTRIBUTE, BATCH_BYTES, CALL_SITE, CONTAINER, COPY, DATASET, DIGEST, DIST, ERRORS, EXCEPTION, EXTENT, FETCH, FOOTPRINT,  # noqa: F401
                       LEFTOVER, LOADER, NEXT, OPENED, OPTIMIZER, PAD, PASS, PIN, PRIVATE, PROCESS, PUT, SEARCH, SET_EPOCH, SLOT, SPLIT,
                       STATE, TRANSFORM, WORKER)
 
@@ -23,7 +23,7 @@ SMALL = 64 << 10  # bytes of a ring when many processes share the spool
 GONE_NS = 10 * 10**9  # a recorder that has not looked for so long stands still, or has died
 _HEADER, _AFTER = layouts.packed(layouts.HEADER_FIELDS), layouts.HEADER_BYTES
 _FORMS = {kind: "".join([form for _, form in fields]) for kind, fields in (
-    (PUT, layouts.PUT_FIELDS), (FETCH, layouts.FETCH_FIELDS), (NEXT, layouts.NEXT_FIELDS), (STATE, layouts.STATE_FIELDS))}
+    (PUT, layouts.PUT_FIELDS), (FETCH, layouts.FETCH_FIELDS), (NEXT, layouts.NEXT_FIELDS), (STATE, layouts.STATE_FIELDS), (COPY, layouts.COPY_FIELDS))}
 _AT = layouts.offsets(layouts.HEADER_FIELDS)
 # indices of the header's u64 words
 _HEAD, _TAIL, _DROPPED, _BEAT, _HOOK_NS, _CALLS, _RECORDS, _BELL = [
@@ -50,6 +50,7 @@ class Ring:
         self.dead = False
         self.closed = False
         self.kind = "python"
+        self.copies = ""
         self.dropped = self.hook_ns = self.calls = 0
 
     def make(self):
@@ -85,7 +86,7 @@ class Ring:
         self.lists = {PUT: native.Integers(self.sink, PUT, _FORMS[PUT])}
         self.path, self.sink.bell = path, self.quarter
         self.dead = False
-        self.put(PROCESS, _json(_describe(self.kind)))
+        self.put(PROCESS, _json(_describe(self.kind, self.copies)))
 
     def put(self, kind, payload, t=0):
         if not self.open:
@@ -225,7 +226,7 @@ def _json(facts):
     return json.dumps(facts).encode("utf-8", "replace")
 
 
-def _describe(kind):
+def _describe(kind, copies):
     """Facts about this process. Versions are read from modules that are loaded; nothing is imported for it."""
     def version(name):
         v = vars(sys.modules[name]).get("__version__") if name in sys.modules else None
@@ -246,4 +247,5 @@ def _describe(kind):
     return {"pid": os.getpid(), "ppid": os.getppid(), "kind": kind, "python": "%d.%d.%d" % sys.version_info[:3],
             "torch": version("torch"), "numpy": version("numpy"), "exe": sys.executable or "", "cwd": cwd,
             "cmdline": "\0".join(a for a in argv if type(a) is str)[:4096], "rank": number("RANK"), "local_rank": number("LOCAL_RANK"),
-            "world_size": number("WORLD_SIZE") if number("WORLD_SIZE") > 0 else 0, "thread_state": native.thread_state() if first else 0}
+            "world_size": number("WORLD_SIZE") if number("WORLD_SIZE") > 0 else 0, "thread_state": native.thread_state() if first else 0,
+            "copies": copies}

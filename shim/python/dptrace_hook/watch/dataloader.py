@@ -6,7 +6,7 @@ from ..patch.load import native
 from ..patch.wrapping import wrap
 from ..record import ring
 from ..read import identity
-from . import fetches, forks, iterators, pickles
+from . import copies, fetches, forks, iterators, pickles
 
 # Watched from the moment that torch.utils.data is there.
 _LATER = {
@@ -49,6 +49,7 @@ def activate(module):
     pickles.watch()
     for name, action in _LATER.items():
         after_import(name, action)
+    copies.watch()
     ring.ring.make() if not ring.ring.open else None
 
 

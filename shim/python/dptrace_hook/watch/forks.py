@@ -11,7 +11,7 @@ import threading
 from ..patch import wrapping
 from ..record import guard, ring
 from ..read import attributes, chains, heap, identity, modes, objects, slots
-from . import children, collectives, dist, failures, fetches, iterators, processes, steps, training
+from . import children, collectives, copies, dist, failures, fetches, iterators, processes, steps, training
 
 _state = {"fork": None, "tasks": 0}
 
@@ -49,6 +49,7 @@ def forked():
     training.after_fork()
     iterators.after_fork()
     fetches.after_fork()
+    copies.after_fork()
     _state["fork"], _state["tasks"] = None, 0
     if not under_multiprocessing():  # those say what they are when they run
         _state["fork"] = slots.Child()
@@ -92,6 +93,7 @@ def process_ends(child, orderly):
         if orderly:
             children.ended()
         iterators.process_ends()
+        copies.ended()
         ring.ring.close()
 
 
@@ -106,6 +108,7 @@ def ended():
         else:
             children.ended()
         iterators.process_ends()
+        copies.ended()
         if not children.awaited():
             ring.ring.close()
         elif ring.ring.open and not ring.ring.dead:
