@@ -10,7 +10,7 @@ CACHE := $(or $(DPTRACE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/dptrace)
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(CACHE)/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
 
-.PHONY: help build demo test test-all test-go test-python test-native test-e2e lint fmt bpf native fixtures matrix libraries backends gpu-check growth-check bench bench-gate fuzz clean
+.PHONY: help build demo test test-all test-go test-python test-native test-e2e lint fmt bpf native fixtures matrix libraries backends gpu-check kernel-check growth-check bench bench-gate fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -91,6 +91,11 @@ SPANS ?=
 gpu-check: build ## copies to a real CUDA device, beside what CUPTI says of them; writes docs/gpu-check.md
 	@python=$$(tools/find-torch) && DPTRACE_PYTHON=$$python DPTRACE_BIN=$(CURDIR)/bin/dptrace DPTRACE_GPU_PAGE=$(CURDIR)/docs/gpu-check.md \
 		tools/go-test -count=1 -v -timeout 60m -run 'TestGPU' ./e2e/
+
+# Debian's packages of kernels; empty: the newest of this release.
+KERNELS ?=
+kernel-check: build ## the kernel tier on another kernel, in an emulator: does all of it load; KERNELS="linux-image-6.1.0-51-cloud-amd64"
+	tools/kernel-check bin/dptrace $(KERNELS)
 
 # How many random programs, or the numbers of some (3,17), and of which seed; empty: of one that is drawn, and printed.
 PROGRAMS ?= 60
