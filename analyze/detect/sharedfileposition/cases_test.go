@@ -194,6 +194,11 @@ var cases = []struct {
 			s.moved(2+proc, 1, traces.Position{Seeks: 100, Reads: 100, Turns: 60, Sought: -1})
 		}
 	}, "cannot-tell", []string{"1 open file", "all of 400 reads began where they were to", "a lock, or it went well by chance"}},
+	{"seeks alone: what is read has a position of its own", "kernel", func(s scene) {
+		for proc := range uint32(4) {
+			s.moved(2+proc, 1, traces.Position{Seeks: 100, Turns: 60, Sought: -1})
+		}
+	}, "clean", nil},
 	{"one worker in each pass, one after the other", "kernel", func(s scene) {
 		s.moved(2, 1, traces.Position{Reads: 100, Sought: -1})
 		s.moved(4, 1, traces.Position{Reads: 100, Turns: 1, Loose: 1, Sought: -1})

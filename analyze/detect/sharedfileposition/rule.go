@@ -84,7 +84,7 @@ func (p *positions) without(c *detect.Case) detect.Verdict {
 		if f.inTurns() && !f.queued() {
 			loose += f.loose + f.asked
 		}
-		if f.inTurns() && f.seeks > 0 && !f.queued() {
+		if f.inTurns() && f.seeks > 0 && f.reads > 0 && !f.queued() {
 			contended++
 		}
 	}
