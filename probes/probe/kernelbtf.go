@@ -185,7 +185,7 @@ func (k *KernelBTF) Pick(names ...string) (*btf.Spec, error) {
 // it takes.
 func (k *KernelBTF) pick(names map[string]bool) (*btf.Spec, error) {
 	if err := k.open(); err != nil {
-		return nil, fmt.Errorf("%w: %v", errNoBTF, err) // its errno is none of bpf(2)'s
+		return nil, fmt.Errorf("%w: %s", errNoBTF, err.Error()) // its errno is none of bpf(2)'s
 	}
 	p := picked{kernel: k, ids: map[uint32]uint32{}, strings: []byte{0}}
 	for _, id := range k.named {

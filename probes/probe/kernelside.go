@@ -153,7 +153,8 @@ func load(spec *ebpf.CollectionSpec, shared map[string]*ebpf.Map, kernel *Kernel
 	// Before 5.11 maps count against it; where it may not be raised, loading says
 	// so. (The package rlimit of cilium/ebpf calls bpf(2) when it is imported.)
 	_ = unix.Setrlimit(unix.RLIMIT_MEMLOCK, &unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY})
-	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: shared, Programs: ebpf.ProgramOptions{KernelTypes: types}})
+	c, err := ebpf.NewCollectionWithOptions(spec, ebpf.CollectionOptions{MapReplacements: shared,
+		Programs: ebpf.ProgramOptions{KernelTypes: types}})
 	if err != nil {
 		return nil, fmt.Errorf("load eBPF: %w", err)
 	}

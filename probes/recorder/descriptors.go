@@ -16,7 +16,10 @@ const (
 // handedOn are the descriptors that who started us has left open for the target:
 // a shell's <(…), a lock, a pipe whose end tells that the target is ready. Asked
 // for before any of our own is opened.
-func handedOn() (fds []int) {
+func (o Options) handedOn() (fds []int) {
+	if !o.Hand {
+		return nil
+	}
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		return nil

@@ -79,10 +79,7 @@ func fail(err error) error { return &Failure{ExitFailed, err} }
 // Run records one command and returns how it ended. An error is a *Failure. All that goes wrong once the command runs is
 // counted in the trace and does not touch the command.
 func Run(o Options) (how Ending, err error) {
-	var targets []int
-	if o.Hand {
-		targets = handedOn()
-	}
+	targets := o.handedOn()
 	invoker, err := BecomeInvoker()
 	if err != nil {
 		return how, fail(err)
