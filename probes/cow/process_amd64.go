@@ -25,7 +25,7 @@ type process struct {
 	blocks  map[uint64]*block
 	changed int // blocks that were not yet written so
 	next    time.Time
-	own     []region // its mappings as of the last look; nil: never read
+	own     []region // its mappings, where those of its parent are not known; nil: never read
 	forker
 }
 
@@ -67,7 +67,7 @@ func (w *watcher) forkerOf(id uint32) forker {
 	if !ok || !parent.Ended.IsZero() {
 		return forker{earlier: known.inherit}
 	}
-	all, err := procfs.Maps(parent.Pid)
+	all, err := procfs.Maps(parent.Pid, "")
 	if err != nil {
 		return forker{earlier: known.inherit}
 	}
@@ -91,8 +91,9 @@ func (p *process) count(number uint64, n cowPages) {
 
 func (p *process) due(now time.Time) bool { return p.changed > 0 && !now.Before(p.next) }
 
-// classify finds out what the blocks are mapped for. A process that has ended
-// cannot be asked any more; its parent's mappings then say what there was.
+// classify finds out what the blocks are mapped for. What is copied was inherited:
+// the parent's mappings say what it is. Only where they could not be read, the
+// process' own do, as long as it lives.
 func (p *process) classify(pid int32, alive bool) {
 	asked := false
 	for number, b := range p.blocks {
@@ -101,24 +102,18 @@ func (p *process) classify(pid int32, alive bool) {
 		}
 		start := number << blockBits
 		end := start + 1<<blockBits
-		b.kind = dominant(p.own, start, end)
+		inherited := cmp.Or(dominant(p.inherit, start, end), dominant(p.earlier, start, end))
+		if inherited == "" && p.inherit != nil {
+			inherited = fresh
+		}
+		b.kind = cmp.Or(inherited, dominant(p.own, start, end))
 		if b.kind == "" && alive && !asked {
 			asked = true
-			if all, err := procfs.Maps(pid); err == nil {
+			if all, err := procfs.Maps(pid, ""); err == nil {
 				p.own = regions(all)
-				b.kind = dominant(p.own, start, end)
 			}
 		}
-		inherited := cmp.Or(dominant(p.inherit, start, end), dominant(p.earlier, start, end))
-		switch {
-		case inherited == "" && p.inherit != nil:
-			b.kind = fresh
-		case b.kind == "":
-			b.kind = inherited
-		}
-		if b.kind == "" {
-			b.kind = unknown
-		}
+		b.kind = cmp.Or(b.kind, dominant(p.own, start, end), unknown)
 	}
 }
 

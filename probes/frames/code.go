@@ -35,27 +35,60 @@ const (
 // Place reads where a frame is, out of a process' memory: /proc/PID/mem. What is no code object
 // gives an error, or names that mean nothing: the memory may be another object's by now.
 func (l *Layout) Place(memory io.ReaderAt, f Frame) (Place, error) {
-	r, c := reader{memory: memory}, &l.code
-	at := f.Code &^ tags
-	p := Place{File: r.text(c, r.word(at+c.file)), Function: r.text(c, r.word(at+c.name))}
-	first := int(int32(r.word(at + c.firstLine)))
-	table := r.bytes(r.word(at + c.lines))
+	return (&Codes{}).Place(l, memory, 0, f)
+}
+
+// Codes are code objects that were read, so that those which the workers of a loader have in common
+// are read once: reading memory takes a dozen system calls for each.
+type Codes struct{ known map[codeKey]code }
+
+const mostCodes = 4096
+
+// codeKey is an address in processes that are forked from one another.
+type codeKey struct {
+	family uint32
+	at     uint64
+}
+
+// code is what is known of a code object.
+type code struct {
+	head
+	file, function string
+	table          []byte
+}
+
+// head is where the parts of a code object are: while they are the same, it is the same one.
+type head struct {
+	file, name, lines uint64
+	first             int32
+}
+
+// Place is Layout.Place. family: a number of the processes that this one has its memory in common
+// with, as far as none of them has changed it.
+func (k *Codes) Place(l *Layout, memory io.ReaderAt, family uint32, f Frame) (Place, error) {
+	r, at := reader{memory: memory}, f.Code&^tags
+	h := r.head(&l.code, at)
+	key := codeKey{family, at}
+	c, ok := k.known[key]
+	if !ok || c.head != h {
+		c = code{h, r.text(&l.code, h.file), r.text(&l.code, h.name), r.bytes(h.lines)}
+	}
 	if r.err != nil {
 		return Place{}, r.err
 	}
-	if first < 0 || p.Function == "" || !strings.ContainsAny(p.File, "./<") || p.File == shim {
+	if c.first < 0 || c.function == "" || !strings.ContainsAny(c.file, "./<") || c.file == shim {
 		return Place{}, errNoCode
 	}
-	index := int(int32(f.Instruction)) * c.unit
+	if k.known == nil || len(k.known) >= mostCodes {
+		k.known = map[codeKey]code{}
+	}
+	k.known[key] = c
+	index := int(int32(f.Instruction)) * l.code.unit
 	if !l.Index {
-		index = int(int64(f.Instruction - at - c.instructions))
+		index = int(int64(f.Instruction - at - l.code.instructions))
 	}
-	if index < 0 {
-		index = 0 // it has not begun
-	}
-	p.Line = c.decode(table, first, index)
-	p.File = filepath.Clean(p.File)
-	return p, nil
+	// It may not have begun: then it is at its first one.
+	return Place{filepath.Clean(c.file), c.function, l.code.decode(c.table, int(c.first), max(index, 0))}, nil
 }
 
 // reader reads until the first error.
@@ -76,12 +109,17 @@ func (r *reader) read(at uint64, n int) []byte {
 	return b
 }
 
-func (r *reader) word(at uint64) uint64 { return binary.LittleEndian.Uint64(r.read(at, 8)) }
+// head of a code object.
+func (r *reader) head(c *codeLayout, at uint64) head {
+	b := r.read(at, int(max(c.file, c.name, c.lines, c.firstLine))+8)
+	word := func(offset uint64) uint64 { return binary.LittleEndian.Uint64(b[offset:]) }
+	return head{word(c.file), word(c.name), word(c.lines), int32(binary.LittleEndian.Uint32(b[c.firstLine:]))}
+}
 
 // bytes of a PyBytesObject.
 func (r *reader) bytes(at uint64) []byte {
 	const size, data = 16, 32
-	n := r.word(at + size)
+	n := binary.LittleEndian.Uint64(r.read(at, data)[size:])
 	if r.err == nil && n > mostLines {
 		r.err = errNoCode
 	}
@@ -93,8 +131,9 @@ func (r *reader) bytes(at uint64) []byte {
 
 // text of a str that is compact, as all are that the compiler makes.
 func (r *reader) text(c *codeLayout, at uint64) string {
-	const length, state = 16, 32
-	n, bits := r.word(at+length), r.word(at+state)
+	const length, state, end = 16, 32, 40
+	header := r.read(at, end)
+	n, bits := binary.LittleEndian.Uint64(header[length:]), header[state]
 	kind, compact, ascii := int(bits>>2&7), bits>>5&1 == 1, bits>>6&1 == 1
 	if r.err == nil && (n > mostText || !compact || kind != 1 && kind != 2 && kind != 4) {
 		r.err = errNoCode

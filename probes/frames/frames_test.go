@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -123,8 +124,16 @@ func TestPlaces(t *testing.T) {
 			}
 			defer memory.Close()
 			var got []string
+			var codes frames.Codes
+			counted := counting{ReaderAt: memory}
 			for _, f := range walk(t, memory, thread, layout) {
 				p, err := layout.Place(memory, f)
+				first, _ := codes.Place(&layout, &counted, 1, f)
+				counted.reads = 0
+				again, err2 := codes.Place(&layout, &counted, 1, f)
+				if first != p || again != p || (err == nil) != (err2 == nil) || err == nil && counted.reads != 1 {
+					t.Errorf("%v; remembered %v, then %v with %d reads", p, first, again, counted.reads)
+				}
 				if err == nil {
 					got = append(got, fmt.Sprintf("%s:%d %s", filepath.Base(p.File), p.Line, p.Function[strings.LastIndex(p.Function, ".")+1:]))
 				}
@@ -140,6 +149,17 @@ func TestPlaces(t *testing.T) {
 			}
 		})
 	}
+}
+
+// counting counts how often it is read.
+type counting struct {
+	io.ReaderAt
+	reads int
+}
+
+func (c *counting) ReadAt(b []byte, at int64) (int, error) {
+	c.reads++
+	return c.ReaderAt.ReadAt(b, at)
 }
 
 func first(t *testing.T, s *bufio.Scanner) string {

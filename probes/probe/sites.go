@@ -20,6 +20,7 @@ type Sites struct {
 	Map    *ebpf.Map       // pythons of bpf/python.h
 	Stacks iter.Seq[Stack] // all that the programs hold; nil: only TellStack is called
 	told   map[uint32]bool // numbers that were looked up
+	codes  frames.Codes
 }
 
 // PyProcess is struct py_process of bpf/events.h; tests hold what bpf2go makes of it, in each of its probes, against this.
@@ -92,9 +93,10 @@ func (s *Sites) write(stack Stack, n Node) {
 		return
 	}
 	defer memory.Close()
+	family := s.family(n)
 	var lines []string
 	for _, f := range stack.Frames {
-		if p, err := layout.Place(memory, f); err == nil {
+		if p, err := s.codes.Place(&layout, memory, family, f); err == nil {
 			lines = append(lines, p.String())
 		}
 	}
@@ -102,6 +104,18 @@ func (s *Sites) write(stack Stack, n Node) {
 		return
 	}
 	s.Rows.Append(traces.CallSite{Head: traces.Head{TsNS: Now(), Proc: s.Number(n)}, Site: stack.Number, Frames: strings.Join(lines, "\n")})
+}
+
+// family is the process that this one and others were forked from: code that they all had then lies at the same places.
+func (s *Sites) family(n Node) uint32 {
+	for n.Inherit {
+		parent, ok := s.Tree.Of(n.Parent)
+		if !ok || parent.ID == n.ID {
+			break
+		}
+		n = parent
+	}
+	return n.ID
 }
 
 // memory is that of a process, or of the one that it was forked from if it has ended: code lies at the same places there.
