@@ -322,7 +322,7 @@ class Budget(unittest.TestCase):
     def test_power(self):
         for per_sample, each, power in ((8000000, 20000, 0), (1000000, 20000, 1), (3000, 4000, 8), (1, 4000, 19),
                                         (0, 4000, digests.MAX_POWER)):
-            b = digests.Budget()
+            b = digests.Budget(digests.FREE_NS)
             for _ in range(200):
                 b.took(each, 1)
                 b.fetch(32 * per_sample, 32)
@@ -331,13 +331,13 @@ class Budget(unittest.TestCase):
             self.assertTrue(power == digests.MAX_POWER or cost <= share * 2**power, (per_sample, each))
 
     def test_a_neighbour_counts_little(self):
-        b = digests.Budget()
+        b = digests.Budget(digests.FREE_NS)
         b.took(10**9, 1)
         self.assertLess(b.spent, 10**5)
         self.assertLess(b.each, 2 * digests.GUESS_NS)
 
     def test_it_comes_down_again_but_not_for_a_little(self):
-        b = digests.Budget()
+        b = digests.Budget(digests.FREE_NS)
         b.each = 4000
         b.fetch(32 * 3000, 32)
         self.assertEqual(b.power, 8)
@@ -348,7 +348,7 @@ class Budget(unittest.TestCase):
         self.assertEqual(b.power, 0)
 
     def test_which(self):
-        d = digests.Digests(digests.Budget(), False)
+        d = digests.Digests(digests.Budget(digests.FREE_NS), False)
         self.assertEqual(list(d.chosen(40, 3, 20, None)), list(range(3, 20)), "all, while they have cost next to nothing")
         d.budget.spent, d.budget.power = digests.FREE_NS, 3
         self.assertEqual([40 + k for k in d.chosen(40, 3, 20, None)], [48, 56])
@@ -611,6 +611,20 @@ class Records(HookTest):
         found = self.digests()
         self.assertLess(len(found.get((1, 0, -1), {})), 100)
         self.assertLess(len(found.get((2, 0, -1), {})), 100)
+
+    def test_workers_of_later_passes_take_fewer(self):
+        self.change("digests", "FREE_NS = FIRST_NS = 1 << 60\nLATER = 1 << 60\nSHARE = 10**12\n")
+        self.record("""
+            if __name__ == "__main__":
+                loader = DataLoader(Mapped(500), batch_size=50, num_workers=1, multiprocessing_context="fork")
+                for epoch in range(4):
+                    for batch in loader:
+                        pass
+                for batch in DataLoader(Mapped(500), batch_size=50, num_workers=1, multiprocessing_context="fork"):
+                    pass
+            """)
+        took = sorted(len(samples) for samples in self.digests(by_process=True).values())
+        self.assertEqual([n if n > 100 else "few" for n in took], ["few", "few", 500, 500, 500], took)
 
     def test_an_error_of_ours_ends_digests_only(self):
         self.change("sample", "def read(*args):\n    raise ValueError('planted')\n")

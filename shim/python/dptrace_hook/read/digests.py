@@ -15,6 +15,7 @@ FIRST = 32  # samples of each worker and pass that are read whole
 FIRST_BYTES = 32 << 20  # in all of their large leaves
 SHARE = 100  # of the time of its fetches a worker spends one part here, once the first are through
 FREE_NS = 10 * 10**6  # a process digests all samples of a loader for so long, whatever its fetches take
+EARLY, LATER = 2, 4  # or for one part of it, where workers start for a later pass than these: what two passes have in common, they show
 FIRST_NS, FIRST_SHARE = 10 * 10**6, 4  # the first of a pass may cost so much, and one part of its fetches so far
 DEBT_NS = 250 * 10**6  # by the first of all passes: beyond it they too have to fit into the share
 # What digests cost is measured by the clock, as asking for CPU time costs more than a digest (7 us where it is no vDSO
@@ -30,7 +31,14 @@ _NONE = bytes(16)
 _DIGEST = layouts.packed(layouts.DIGEST_FIELDS)
 
 _budgets = {}  # loader -> Budget, of loaders without workers
+_begun = 0  # the latest pass of this process, which its workers inherit; 0 in one that inherits nothing
 _failed = False  # an error of ours: no more of it in this process
+
+
+def pass_begins(number):
+    """A loader begins its pass of this number, in this process, and may start workers for it."""
+    global _begun
+    _begun = number
 
 
 def of_pass(loader, serving):
@@ -43,20 +51,21 @@ def of_pass(loader, serving):
     if serving is not None:
         budget = serving.budget
         if budget is None:
-            budget = serving.budget = Budget()
+            budget = serving.budget = Budget(FREE_NS if _begun < EARLY else FREE_NS // LATER)
     else:
         if len(_budgets) > 256:
             _budgets.clear()
-        budget = _budgets.setdefault(loader, Budget())
+        budget = _budgets.setdefault(loader, Budget(FREE_NS))
     return Digests(budget, how == "full")
 
 
 class Budget:
     """Of one loader in one process: how many samples are digested once the first are through. Those whose position or
     index is a multiple of 2^power: so workers and passes that know nothing of one another take the same ones."""
-    __slots__ = ("fetched", "samples", "spent", "each", "power")
+    __slots__ = ("free", "fetched", "samples", "spent", "each", "power")
 
-    def __init__(self):
+    def __init__(self, free):
+        self.free = free  # ns, for which all samples are digested
         self.fetched = self.samples = self.spent = self.power = 0  # ns, number, ns
         self.each = GUESS_NS  # for a sample that is digested, of late
 
@@ -208,12 +217,12 @@ class Digests:
 
     def mask(self):
         """Of the positions or indices of samples that are read, no bit of it is set; -1: others are read, too."""
-        if self.full or self.position < FIRST or self.budget.spent < FREE_NS:
+        if self.full or self.position < FIRST or self.budget.spent < self.budget.free:
             return -1
         return (1 << self.budget.power) - 1
 
     def chosen(self, first, at, n, indices):
-        mask = 0 if self.budget.spent < FREE_NS else (1 << self.budget.power) - 1
+        mask = 0 if self.budget.spent < self.budget.free else (1 << self.budget.power) - 1
         if indices is None:
             return range(at + (-(first + at) & mask), n, mask + 1)
         return [k for k in range(at, n) if not indices[k] & mask]

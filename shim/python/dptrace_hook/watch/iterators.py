@@ -12,7 +12,7 @@ from ..patch import wrapping
 from ..patch.load import native
 from ..record import layouts, ring
 from ..record.ring import cpu, mono
-from ..read import anew, attributes, extents, growth, heap, identity, modes, objects, pinning, shuffles, slots
+from ..read import anew, attributes, digests, extents, growth, heap, identity, modes, objects, pinning, shuffles, slots
 from ..read.notes import Notes
 from ..read.quiet import Quiet, modes_in_force
 from . import dist, failures, fetches, pickles, steps, training, worker_exits
@@ -184,6 +184,7 @@ def tell_pass(iterator, loader):
                               "sampler_epoch": epoch if type(epoch) is int else -1,
                               "base_seed": seed if type(seed) is int else 0,
                               "thread": "main" if get_ident() == threading.main_thread().ident else "other"})
+    digests.pass_begins(number)
     attributes.at_iter(iterator, loader, new)
     modes.at_iter(iterator, loader)
     slots.write_order(loader, notes["number"], number)
