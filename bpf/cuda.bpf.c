@@ -22,8 +22,15 @@ enum { BPF_MAP_TYPE_TASK_STORAGE = 29, BPF_LOCAL_STORAGE_GET_F_CREATE = 1 };
 
 __u64 lost_events; /* records that found no room in the ring */
 __u64 lost_counts; /* calls that found no room in counts */
+__u64 limited_events; /* records of copies that were left out, as they came too often */
 __u64 lost_calls; /* calls of threads that could not be noted, as memory was short */
 __u64 last_event; /* ns: when a record was written last */
+
+/* So many copies in 100 ms have records, of all processes together: a hundred thousand a second take the recorder a
+   fifth of a core. Others are counted like all calls. */
+const volatile __u64 most_copies = 10000;
+#define WINDOW_NS 100000000
+__u64 window_began, window_copies;
 
 #define RING_BYTES (2 << 20)
 #define BELL_BYTES (512 << 10)
@@ -266,6 +273,19 @@ static __always_inline void begins(struct thread *t, struct registers *r, __u32 
 	}
 }
 
+/* Two processors may both begin a window: then a few more are told. */
+static __always_inline bool too_many(__u64 now)
+{
+	if ((__s64)(now - window_began) > WINDOW_NS) {
+		window_began = now;
+		window_copies = 0;
+	}
+	if (__sync_fetch_and_add(&window_copies, 1) < most_copies)
+		return false;
+	__sync_fetch_and_add(&limited_events, 1);
+	return true;
+}
+
 #define OFTEN_NS 100000
 
 /* Whether it is looked who asks for a copy, which takes as long again as to tell of it: of those that come often by chance. */
@@ -290,6 +310,10 @@ static __always_inline void ends(struct thread *t, struct registers *r, __u64 no
 		t->capturing = class == CUDA_CAPTURE;
 	if (captures || (copy ? c->bytes <= CUDA_SMALL : waits(class) || result)) {
 		comes_next(t, c->function, class, began, ns, c->stream);
+		return;
+	}
+	if (copy && too_many(now)) {
+		t->copied = 0;
 		return;
 	}
 	struct cuda_event *e = event(t, began);

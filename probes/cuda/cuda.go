@@ -30,9 +30,15 @@ var Probe = probe.Probe{
 // side is the kernel side, for a watcher that says where it is attached.
 func side(w *watcher) *probe.KernelSide {
 	return &probe.KernelSide{
-		Probe:   "cuda",
-		Load:    loadCuda,
-		Prepare: func(spec *ebpf.CollectionSpec, _ *probe.Recording) error { w.choose(spec); return nil },
+		Probe: "cuda",
+		Load:  loadCuda,
+		Prepare: func(spec *ebpf.CollectionSpec, _ *probe.Recording) error {
+			w.choose(spec)
+			if mostCopies == 0 {
+				return nil
+			}
+			return spec.Variables[cudaVarMostCopies].Set(mostCopies)
+		},
 		Attach: func(p *probe.Programs) error {
 			w.programs = p
 			for _, l := range w.first {
@@ -45,12 +51,16 @@ func side(w *watcher) *probe.KernelSide {
 		Table: "copy",
 		Drops: []probe.Drop{
 			{Variable: cudaVarLostEvents, Table: "copy", Reason: "the ring of the cuda probe was full"},
+			{Variable: cudaVarLimitedEvents, Table: "copy", Reason: "more than 100,000 copies a second: the others are counted only"},
 			{Variable: cudaVarLostCounts, Table: "cuda_calls", Reason: "functions of more processes at once than the cuda probe counts for"},
 			{Variable: cudaVarLostCalls, Table: "copy", Reason: "the kernel had no memory to note a thread's calls"},
 		},
 		Open: w.open,
 	}
 }
+
+// mostCopies is most_copies of bpf/cuda.bpf.c in a test; 0: as it is there.
+var mostCopies uint64
 
 // haveMulti is nil where one link can take many functions.
 var haveMulti = features.HaveBPFLinkUprobeMulti

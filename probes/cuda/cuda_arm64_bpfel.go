@@ -165,13 +165,17 @@ const (
 	cudaProgLeaveOne       = "leave_one"
 	cudaVarLastEvent       = "last_event"
 	cudaVarLastSite        = "last_site"
+	cudaVarLimitedEvents   = "limited_events"
 	cudaVarLostCalls       = "lost_calls"
 	cudaVarLostCounts      = "lost_counts"
 	cudaVarLostEvents      = "lost_events"
 	cudaVarLostSites       = "lost_sites"
+	cudaVarMostCopies      = "most_copies"
 	cudaVarUnusedCudaAfter = "unused_cuda_after"
 	cudaVarUnusedCudaClass = "unused_cuda_class"
 	cudaVarUnusedCudaEvent = "unused_cuda_event"
+	cudaVarWindowBegan     = "window_began"
+	cudaVarWindowCopies    = "window_copies"
 )
 
 // loadCuda returns the embedded CollectionSpec for cuda.
@@ -240,13 +244,17 @@ type cudaMapSpecs struct {
 type cudaVariableSpecs struct {
 	LastEvent       *ebpf.VariableSpec `ebpf:"last_event"`
 	LastSite        *ebpf.VariableSpec `ebpf:"last_site"`
+	LimitedEvents   *ebpf.VariableSpec `ebpf:"limited_events"`
 	LostCalls       *ebpf.VariableSpec `ebpf:"lost_calls"`
 	LostCounts      *ebpf.VariableSpec `ebpf:"lost_counts"`
 	LostEvents      *ebpf.VariableSpec `ebpf:"lost_events"`
 	LostSites       *ebpf.VariableSpec `ebpf:"lost_sites"`
+	MostCopies      *ebpf.VariableSpec `ebpf:"most_copies"`
 	UnusedCudaAfter *ebpf.VariableSpec `ebpf:"unused_cuda_after"`
 	UnusedCudaClass *ebpf.VariableSpec `ebpf:"unused_cuda_class"`
 	UnusedCudaEvent *ebpf.VariableSpec `ebpf:"unused_cuda_event"`
+	WindowBegan     *ebpf.VariableSpec `ebpf:"window_began"`
+	WindowCopies    *ebpf.VariableSpec `ebpf:"window_copies"`
 }
 
 // cudaObjects contains all objects after they have been loaded into the kernel.
@@ -294,13 +302,17 @@ func (m *cudaMaps) Close() error {
 type cudaVariables struct {
 	LastEvent       *ebpf.Variable `ebpf:"last_event"`
 	LastSite        *ebpf.Variable `ebpf:"last_site"`
+	LimitedEvents   *ebpf.Variable `ebpf:"limited_events"`
 	LostCalls       *ebpf.Variable `ebpf:"lost_calls"`
 	LostCounts      *ebpf.Variable `ebpf:"lost_counts"`
 	LostEvents      *ebpf.Variable `ebpf:"lost_events"`
 	LostSites       *ebpf.Variable `ebpf:"lost_sites"`
+	MostCopies      *ebpf.Variable `ebpf:"most_copies"`
 	UnusedCudaAfter *ebpf.Variable `ebpf:"unused_cuda_after"`
 	UnusedCudaClass *ebpf.Variable `ebpf:"unused_cuda_class"`
 	UnusedCudaEvent *ebpf.Variable `ebpf:"unused_cuda_event"`
+	WindowBegan     *ebpf.Variable `ebpf:"window_began"`
+	WindowCopies    *ebpf.Variable `ebpf:"window_copies"`
 }
 
 // cudaPrograms contains all programs after they have been loaded into the kernel.

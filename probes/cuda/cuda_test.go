@@ -250,6 +250,38 @@ func TestOneByOne(t *testing.T) {
 	}
 }
 
+// Of copies that come too often some are told, and all are counted.
+func TestTooManyCopies(t *testing.T) {
+	cuda.Limit(t, 20)
+	dir := fakes(t)
+	const copies = 4000
+	caller := filepath.Join(dir, "caller")
+	if out, err := exec.Command("cc", "-O2", "-o", caller, "testdata/caller.c", "-ldl").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Setenv("FAKE_CUDA_MODEL", "0") // nothing takes any time
+	t.Setenv("LD_LIBRARY_PATH", dir)
+	run, code := probetest.Kernel(t, caller, filepath.Join(dir, "libcuda.so.1"), "copy", fmt.Sprint(copies), "20000", filepath.Join(dir, "ns"))
+	if code != 0 {
+		t.Fatalf("exits %d", code)
+	}
+	var lost, counted uint64
+	for _, l := range probetest.Rows[traces.Lost](t, run) {
+		if l.Table != "copy" || !strings.Contains(l.Reason, "100,000 copies a second") {
+			t.Errorf("%+v", l)
+		}
+		lost += l.Count
+	}
+	for _, c := range probetest.Rows[traces.CudaCalls](t, run) {
+		if c.Final {
+			counted += c.Calls
+		}
+	}
+	if told := uint64(len(probetest.Rows[traces.Copy](t, run))); told < 20 || told > copies/4 || told+lost != copies || counted != copies {
+		t.Errorf("%d of %d copies are told, %d said to be lost, %d counted", told, copies, lost, counted)
+	}
+}
+
 // The kernel may refuse; then the report can say why nothing is known of copies.
 func TestNoLibraryOfCuda(t *testing.T) {
 	dir := t.TempDir()

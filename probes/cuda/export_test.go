@@ -13,6 +13,12 @@ func OneByOne(t *testing.T) {
 	t.Cleanup(func() { haveMulti = was })
 }
 
+// Limit makes the probe tell of so few copies in 100 ms.
+func Limit(t *testing.T, copies uint64) {
+	mostCopies = copies
+	t.Cleanup(func() { mostCopies = 0 })
+}
+
 // Sites is what would be watched of a file: by function, whether behind its first
 // instruction; and the functions that it lacks.
 func Sites(path string) (found map[string]bool, missing []string, err error) {
