@@ -40,7 +40,7 @@ struct {
 const enum off_kind *unused_off_kind __attribute__((unused));
 
 enum { S_IFMT = 0170000, S_IFREG = 0100000, S_IFBLK = 0060000, S_IFDIR = 0040000 }; /* include/uapi/linux/stat.h */
-enum { TASK_STOPPED = 4, TASK_TRACED = 8, PF_KTHREAD = 0x200000 }; /* include/linux/sched.h */
+enum { TASK_STOPPED = 4, TASK_TRACED = 8, TASK_DEAD = 128, PF_KTHREAD = 0x200000 }; /* include/linux/sched.h */
 
 /* of a file that was opened: its bytes have to come from somewhere; anything else is a pipe, a socket or a device */
 static __always_inline bool stored(struct task_struct *task, __u32 fd)
@@ -171,7 +171,7 @@ static __always_inline void leaves(struct task_struct *task, struct proc *p, boo
 	}
 	t->kind = 0;
 	t->delay = delay;
-	if (!state)
+	if (!state || state & TASK_DEAD) /* it waits for its parent, and not for anything of its own */
 		return;
 	t->out = bpf_ktime_get_ns();
 	t->in = 0;

@@ -56,14 +56,15 @@ type shares struct {
 
 // sharesOf some fetches that were looked at. What the kernel says of all fetches takes
 // the place of what was seen in these, among which a rare long wait may not be, unless
-// it knows of much less; the rest is shared as it was seen.
+// it knows of much less, or of more than there was; the rest is shared as it was seen.
 func sharesOf(split *fetches.Split, in *offcpu.Blocked) shares {
 	s := shares{onCPU: split.Share(split.OnCPU), queue: split.Share(split.Queue), blocked: split.Share(split.Blocked)}
-	const agree = 2
-	all := min(in.Share(in.Sum()), 1)
-	if split.QueueKnown < split.Fetches || all <= 0 || s.blocked > agree*all {
+	const agree, most = 2, 1.1
+	all := in.Share(in.Sum())
+	if split.QueueKnown < split.Fetches || all <= 0 || all > most || s.blocked > agree*all {
 		return s
 	}
+	all = min(all, 1)
 	if busy := s.onCPU + s.queue; busy > 0 {
 		s.onCPU, s.queue = s.onCPU/busy*(1-all), s.queue/busy*(1-all)
 	}

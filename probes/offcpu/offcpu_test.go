@@ -101,6 +101,43 @@ func TestKinds(t *testing.T) {
 	})
 }
 
+const lingers = `
+import os, threading, time
+children = []
+for n in range(6):
+    children.append(os.fork())
+    if not children[-1]:
+        for _ in range(20):  # which end after the first one
+            threading.Thread(target=time.sleep, args=(9,), daemon=True).start()
+        time.sleep(0.2)
+        os._exit(0)
+    time.sleep(0.45)
+time.sleep(1)
+for pid in children:
+    os.waitpid(pid, 0)
+`
+
+// A process that has ended waits for nothing, however late the recorder looks at it.
+func TestEnded(t *testing.T) {
+	run, code := probetest.Kernel(t, probetest.Python(t), "-c", lingers)
+	if code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	found := false
+	for _, row := range probetest.Rows[traces.OffCpu](t, run) {
+		if !row.Inherits {
+			continue
+		}
+		found = found || row.SleepNS > 150e6
+		if row.OtherNS > 100e6 {
+			t.Errorf("%+v", row)
+		}
+	}
+	if !found {
+		t.Error("its sleep is not told")
+	}
+}
+
 // compare records a program that has written what it waited for into folder.
 func compare(t *testing.T, folder string, kinds []string, command ...string) {
 	t.Helper()
