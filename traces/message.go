@@ -46,7 +46,9 @@ type span struct{ a, b int64 }
 
 func newEncoder() (*encoder, error) {
 	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true),
-		zstd.WithWindowSize(1<<20), zstd.WithEncoderCRC(true))
+		zstd.WithWindowSize(1<<20), zstd.WithEncoderCRC(true),
+		// Buffers of some hundred bytes have matches; codes for their literals save 2 % of a trace, for half of the time.
+		zstd.WithNoEntropyCompression(true))
 	if err != nil {
 		return nil, err
 	}
