@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -70,13 +71,27 @@ func loaders(t *timeline.Timeline) []string {
 	var lines []string
 	for _, ranks := range t.ByLoader() {
 		l := ranks[0]
-		workers := int(max(l.First().NumWorkers, 0))
-		lines = append(
-			lines,
-			fmt.Sprintf("#%d %s (%s): %s, %s", l.ID, l.At(), ranks.Role(), words.Count(workers, "worker"), words.Count(len(l.Passes), "pass")),
-		)
+		lines = append(lines, fmt.Sprintf("#%d %s (%s): %s, %s", l.ID, l.At(), ranks.Role(), workersOf(l), words.Count(len(l.Passes), "pass")))
 	}
 	return few(lines, 3)
+}
+
+// workersOf says how many workers a loader has; one that is made anew may have others.
+func workersOf(l *timeline.Loader) string {
+	var numbers []int
+	for i := range l.Objects {
+		numbers = append(numbers, int(max(l.Objects[i].NumWorkers, 0)))
+	}
+	slices.Sort(numbers)
+	numbers = slices.Compact(numbers)
+	if len(numbers) == 1 {
+		return words.Count(numbers[0], "worker")
+	}
+	texts := make([]string, len(numbers))
+	for i, n := range numbers {
+		texts[i] = strconv.Itoa(n)
+	}
+	return words.List(texts) + " workers"
 }
 
 // few keeps no more than so many lines, the last of which counts the rest.
