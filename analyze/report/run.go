@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -82,16 +81,11 @@ func workersOf(l *timeline.Loader) string {
 	for i := range l.Objects {
 		numbers = append(numbers, int(max(l.Objects[i].NumWorkers, 0)))
 	}
-	slices.Sort(numbers)
-	numbers = slices.Compact(numbers)
-	if len(numbers) == 1 {
+	distinct := words.Distinct(numbers)
+	if len(distinct) == 1 {
 		return words.Count(numbers[0], "worker")
 	}
-	texts := make([]string, len(numbers))
-	for i, n := range numbers {
-		texts[i] = strconv.Itoa(n)
-	}
-	return words.List(texts) + " workers"
+	return words.List(distinct) + " workers"
 }
 
 // few keeps no more than so many lines, the last of which counts the rest.

@@ -32,17 +32,23 @@ func List(words []string) string {
 
 // Ints names numbered things: "worker 0", "workers 0 and 1".
 func Ints[T int | int64](thing string, numbers []T) string {
-	numbers = slices.Clone(numbers)
-	slices.Sort(numbers)
-	numbers = slices.Compact(numbers)
-	names := make([]string, len(numbers))
-	for i, n := range numbers {
-		names[i] = strconv.FormatInt(int64(n), 10)
-	}
+	names := Distinct(numbers)
 	if len(names) == 1 {
 		return thing + " " + names[0]
 	}
 	return plural(thing) + " " + List(names)
+}
+
+// Distinct is each of some numbers once, as text, the lowest first.
+func Distinct[T int | int64](numbers []T) []string {
+	numbers = slices.Clone(numbers)
+	slices.Sort(numbers)
+	numbers = slices.Compact(numbers)
+	texts := make([]string, len(numbers))
+	for i, n := range numbers {
+		texts[i] = strconv.FormatInt(int64(n), 10)
+	}
+	return texts
 }
 
 func plural(thing string) string {
