@@ -67,7 +67,7 @@ func (w *watcher) forkerOf(id uint32) forker {
 	if !ok || !parent.Ended.IsZero() {
 		return forker{earlier: known.inherit}
 	}
-	all, err := procfs.Maps(parent.Pid, "")
+	all, err := procfs.Maps(parent.Pid)
 	if err != nil {
 		return forker{earlier: known.inherit}
 	}
@@ -109,7 +109,7 @@ func (p *process) classify(pid int32, alive bool) {
 		b.kind = cmp.Or(inherited, dominant(p.own, start, end))
 		if b.kind == "" && alive && !asked {
 			asked = true
-			if all, err := procfs.Maps(pid, ""); err == nil {
+			if all, err := procfs.Maps(pid); err == nil {
 				p.own = regions(all)
 			}
 		}

@@ -99,7 +99,7 @@ func cached(path string) (paths []string) {
 // and mount namespace. A file that was replaced or removed since is opened by what
 // is mapped.
 func mapped(pid int32) (found []library, err error) {
-	all, err := procfs.Maps(pid, "libcuda")
+	all, err := procfs.MapsNamed(pid, "libcuda")
 	if err != nil {
 		return nil, fmt.Errorf("mappings of process %d: %w", pid, err)
 	}

@@ -1,6 +1,9 @@
 package procfs
 
-import "bytes"
+import (
+	"bytes"
+	"strconv"
+)
 
 // Mapping is one line of /proc/PID/maps.
 type Mapping struct {
@@ -11,26 +14,28 @@ type Mapping struct {
 	Shared     bool   // what is written to it, others see
 }
 
-// Maps reads the mappings of a process, by address: those in whose line of
-// /proc/PID/maps this is, as a part of their name; "" is in all.
-func Maps(pid int32, with string) ([]Mapping, error) {
+// Maps reads the mappings of a process, by address.
+func Maps(pid int32) ([]Mapping, error) { return MapsNamed(pid, "") }
+
+// MapsNamed reads those that have this in their name; "" is in all.
+func MapsNamed(pid int32, part string) ([]Mapping, error) {
 	b, err := Read(pid, "maps")
 	if err != nil {
 		return nil, err
 	}
-	return parseMaps(b, with), nil
+	return parseMaps(b, part), nil
 }
 
 // parseMaps leaves out lines that are not as proc(5) says. A process of torch has
 // two thousand: neighbours share a name, and nothing else is allocated for a line.
-func parseMaps(text []byte, with string) []Mapping {
+func parseMaps(text []byte, part string) []Mapping {
 	var all []Mapping
-	if with == "" {
+	if part == "" {
 		all = make([]Mapping, 0, bytes.Count(text, []byte("\n")))
 	}
 	name := ""
 	for line := range bytes.Lines(text) {
-		if !bytes.Contains(line, []byte(with)) {
+		if !bytes.Contains(line, []byte(part)) {
 			continue
 		}
 		m, rest, ok := parseMapping(bytes.TrimSuffix(line, []byte("\n")))
@@ -56,26 +61,11 @@ func parseMapping(line []byte) (m Mapping, name []byte, ok bool) {
 		}
 	}
 	from, to, ok := bytes.Cut(fields[0], []byte("-"))
-	start, ok1 := number(from, 16)
-	end, ok2 := number(to, 16)
-	if !ok || !ok1 || !ok2 || len(fields[1]) != 4 {
+	start, err1 := strconv.ParseUint(string(from), 16, 64)
+	end, err2 := strconv.ParseUint(string(to), 16, 64)
+	if !ok || err1 != nil || err2 != nil || len(fields[1]) != 4 {
 		return m, nil, false
 	}
-	inode, _ := number(fields[4], 10)
+	inode, _ := strconv.ParseUint(string(fields[4]), 10, 64)
 	return Mapping{Start: start, End: end, File: inode != 0, Inode: inode, Shared: fields[1][3] == 's'}, bytes.TrimLeft(line, " "), true
-}
-
-// number is strconv.ParseUint of bytes, in lower case.
-func number(digits []byte, base uint64) (n uint64, ok bool) {
-	for _, c := range digits {
-		d := uint64(c - '0')
-		if c >= 'a' {
-			d = uint64(c-'a') + 10
-		}
-		if d >= base {
-			return 0, false
-		}
-		n = n*base + d
-	}
-	return n, len(digits) > 0
 }

@@ -77,7 +77,7 @@ func TestProcess(t *testing.T) {
 	if !slices.Contains(Pids(), pid) {
 		t.Error("it is not listed")
 	}
-	if all, err := Maps(pid, ""); err != nil || !slices.ContainsFunc(all, func(m Mapping) bool { return m.Name == "[stack]" }) {
+	if all, err := Maps(pid); err != nil || !slices.ContainsFunc(all, func(m Mapping) bool { return m.Name == "[stack]" }) {
 		t.Errorf("mappings %+v, %v", all, err)
 	}
 	st, err := ReadStat(pid)
