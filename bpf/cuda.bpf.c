@@ -26,9 +26,7 @@ __u64 limited_events; /* records of copies that were left out, as they came too 
 __u64 lost_calls; /* calls of threads that could not be noted, as memory was short */
 __u64 last_event; /* ns: when a record was written last */
 
-/* So many copies in 100 ms have records, of all processes together: a hundred thousand a second take the recorder a
-   fifth of a core. Others are counted like all calls. */
-const volatile __u64 most_copies = 10000;
+const volatile __u64 most_copies; /* that have records in WINDOW_NS, of all processes together; others are counted like all calls */
 #define WINDOW_NS 100000000
 __u64 window_began, window_copies;
 

@@ -19,10 +19,7 @@ import (
 func BenchmarkWatched(b *testing.B) {
 	dir := fakes(b)
 	b.Setenv("FAKE_CUDA_MODEL", "0") // nothing takes any time
-	caller := filepath.Join(dir, "caller")
-	if out, err := exec.Command("cc", "-O2", "-o", caller, "testdata/caller.c", "-ldl").CombinedOutput(); err != nil {
-		b.Fatalf("%v\n%s", err, out)
-	}
+	caller := caller(b, dir)
 	for _, c := range []struct {
 		what string
 		rate int
@@ -60,10 +57,7 @@ func BenchmarkWatched(b *testing.B) {
 func BenchmarkOthers(b *testing.B) {
 	dir := fakes(b)
 	b.Setenv("FAKE_CUDA_MODEL", "0")
-	caller, library, ns := filepath.Join(dir, "caller"), filepath.Join(dir, "libcuda.so.1"), filepath.Join(dir, "ns")
-	if out, err := exec.Command("cc", "-O2", "-o", caller, "testdata/caller.c", "-ldl").CombinedOutput(); err != nil {
-		b.Fatalf("%v\n%s", err, out)
-	}
+	caller, library, ns := caller(b, dir), filepath.Join(dir, "libcuda.so.1"), filepath.Join(dir, "ns")
 	for _, what := range []string{"copy", "launch"} {
 		b.Run(what, func(b *testing.B) {
 			call := func() float64 {

@@ -34,6 +34,16 @@ func fakes(t testing.TB) string {
 	return dir
 }
 
+// caller compiles testdata/caller.c into a folder.
+func caller(t testing.TB, dir string) string {
+	t.Helper()
+	path := filepath.Join(dir, "caller")
+	if out, err := exec.Command("cc", "-O2", "-o", path, "testdata/caller.c", "-ldl").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return path
+}
+
 // recorded is what the trace of a scenario says.
 type recorded struct {
 	copies    []string // all that are the same, once, with their number
@@ -255,10 +265,7 @@ func TestTooManyCopies(t *testing.T) {
 	cuda.Limit(t, 20)
 	dir := fakes(t)
 	const copies = 4000
-	caller := filepath.Join(dir, "caller")
-	if out, err := exec.Command("cc", "-O2", "-o", caller, "testdata/caller.c", "-ldl").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	caller := caller(t, dir)
 	t.Setenv("FAKE_CUDA_MODEL", "0") // nothing takes any time
 	t.Setenv("LD_LIBRARY_PATH", dir)
 	run, code := probetest.Kernel(t, caller, filepath.Join(dir, "libcuda.so.1"), "copy", fmt.Sprint(copies), "20000", filepath.Join(dir, "ns"))

@@ -15,8 +15,9 @@ func OneByOne(t *testing.T) {
 
 // Limit makes the probe tell of so few copies in 100 ms.
 func Limit(t *testing.T, copies uint64) {
+	was := mostCopies
 	mostCopies = copies
-	t.Cleanup(func() { mostCopies = 0 })
+	t.Cleanup(func() { mostCopies = was })
 }
 
 // Sites is what would be watched of a file: by function, whether behind its first
