@@ -54,7 +54,6 @@ struct pid {
 } CORE;
 
 enum { PIDTYPE_TGID = 1 }; /* include/linux/pid_types.h, since 4.20 */
-enum { MAX_PID_NS_LEVEL = 32 }; /* include/linux/pid_namespace.h */
 
 typedef struct {
 	int counter;

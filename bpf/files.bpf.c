@@ -96,19 +96,24 @@ static __always_inline bool is_open(long number)
 	return number == OPENAT || number == OPEN || number == OPENAT2;
 }
 
-static __always_inline void asked(struct pt_regs *regs, long number, struct call *c)
+/* The number of the call is read again here, and after look(): with a number that later branches depend on, the verifier goes through all
+   that lies between once for each value. */
+static __always_inline struct call asked(struct pt_regs *regs)
 {
-	if (number == OPEN) {
-		c->path = (const char *)ARG0(regs);
-		c->folder = AT_FDCWD;
-		c->flags = ARG1(regs);
-		return;
+	long number = NUMBER(regs);
+	bool old = number == OPEN;
+	struct call c = { .folder = AT_FDCWD };
+	__u64 first = ARG0(regs), second = ARG1(regs), third = ARG2(regs);
+	if (!old)
+		c.folder = first;
+	c.path = (const char *)(old ? first : second);
+	__u64 flags = old ? second : third, how = 0;
+	if (number == OPENAT2) { /* struct open_how begins with them */
+		bpf_probe_read_user(&how, sizeof(how), (void *)flags);
+		flags = how;
 	}
-	c->path = (const char *)ARG1(regs);
-	c->folder = ARG0(regs);
-	c->flags = ARG2(regs);
-	if (number == OPENAT2) /* struct open_how begins with them */
-		bpf_probe_read_user(&c->flags, sizeof(c->flags), (void *)ARG2(regs));
+	c.flags = flags;
+	return c;
 }
 
 /* The open file of a descriptor of the calling process. */
@@ -125,14 +130,11 @@ static __always_inline struct file *file_of(long fd)
 /* Python's own: a program that imports torch opens thousands. */
 static __always_inline bool is_module(struct dentry *dentry)
 {
-	char end[4] = {};
+	__u32 end = 0;
 	__u32 length = BPF_CORE_READ(dentry, d_name.len);
-	if (length < 4 || bpf_probe_read_kernel(end, 4, BPF_CORE_READ(dentry, d_name.name) + length - 4))
+	if (length < 4 || bpf_probe_read_kernel(&end, 4, BPF_CORE_READ(dentry, d_name.name) + length - 4))
 		return false;
-	bool pyc = end[0] == '.' && end[1] == 'p' && end[2] == 'y' && end[3] == 'c';
-	bool py = end[1] == '.' && end[2] == 'p' && end[3] == 'y';
-	bool so = end[1] == '.' && end[2] == 's' && end[3] == 'o';
-	return pyc || py || so;
+	return end == ('.' | 'p' << 8 | 'y' << 16 | 'c' << 24) || end >> 8 == ('.' | 'p' << 8 | 'y' << 16) || end >> 8 == ('.' | 's' << 8 | 'o' << 16);
 }
 
 /* Whose a system call is, is asked for one in 64 only. */
@@ -167,16 +169,15 @@ struct {
 	__type(value, __u32);
 } beside SEC(".maps");
 
-static __always_inline int look(struct pt_regs *regs, long number, long fd)
+static __always_inline int look(struct pt_regs *regs, long fd)
 {
-	if (!is_open(number) || fd < 0)
-		return 0;
 	struct proc *p = current_proc();
 	if (!p)
 		return 0;
-	struct call c = {};
-	asked(regs, number, &c);
+	struct call c = asked(regs);
 	struct file *file = file_of(fd);
+	if (!file)
+		return 0;
 	__u32 mode = BPF_CORE_READ(file, f_mode);
 	if (!(mode & FMODE_READ) || mode & FMODE_CREATED || c.flags & O_TRUNC) /* there is, or was, something in it to read */
 		return 0;
@@ -241,7 +242,10 @@ int BPF_PROG(files_opened, struct pt_regs *regs, long result)
 	long number = NUMBER(regs);
 	if (result == -EMFILE && !is_notify(number))
 		refuse();
-	look(regs, number, result);
+	if (is_open(number) && result >= 0) {
+		look(regs, result);
+		number = NUMBER(regs);
+	}
 	if (shm_call(number) && (result >= 0 || result == -ENOSPC))
 		bpf_tail_call(ctx, &beside, 0); /* returns where there is none */
 	return 0;

@@ -110,11 +110,16 @@ static __always_inline void asked(struct pt_regs *regs, struct call *c)
 }
 #endif
 
-/* task: of the calling process, or its parent; plain loads, as the helper that reads the kernel's memory takes most of the
-   time that the program does */
-static __always_inline struct file *file_of(struct task_struct *task, __u32 fd)
+static __always_inline struct task_struct *current(void)
 {
-	struct fdtable *table = task->files->fdt;
+	return (void *)bpf_get_current_task();
+}
+
+/* Of the calling process. Plain loads, as the helper that reads the kernel's memory takes most of the time that the program does;
+   only here, as the verifier (Linux 6.18) goes through all names of the kernel's types for each pointer that is loaded from a task. */
+static __always_inline struct file *file_of(__u32 fd)
+{
+	struct fdtable *table = bpf_get_current_task_btf()->files->fdt;
 	struct file *file = 0;
 	if (fd < table->max_fds)
 		bpf_probe_read_kernel(&file, sizeof(file), table->fd + fd);
@@ -130,6 +135,16 @@ static __always_inline bool shared(struct file *file)
 	return BPF_CORE_READ(file, f_ref.refcnt.counter) > 0; /* since 6.13; it begins with 0 */
 }
 
+/* Whether a process, which may have ended, has an open file as fd: memory that is no task any more says no. */
+static __always_inline bool has(struct task_struct *task, __u32 fd, struct file *file)
+{
+	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+	struct file *its = 0;
+	if (fd < BPF_CORE_READ(table, max_fds))
+		bpf_probe_read_kernel(&its, sizeof(its), BPF_CORE_READ(table, fd) + fd);
+	return its == file;
+}
+
 /* The first descriptors of a parent: in one piece, as the verifier takes long for a loop that reads them one by one. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -141,31 +156,21 @@ struct {
 /* At which descriptor the parent of the calling process has a file open that this one has as fd; -1: it has not. */
 __noinline int at_parent(__u64 file, __u32 fd)
 {
-	struct task_struct *parent = bpf_get_current_task_btf()->real_parent;
-	if ((__u64)file_of(parent, fd) == file)
+	struct task_struct *parent = BPF_CORE_READ(current(), real_parent);
+	if (has(parent, fd, (struct file *)file))
 		return fd;
 	__u32 zero = 0;
 	__u64 *all = bpf_map_lookup_elem(&parents, &zero);
 	if (!all)
 		return -1;
-	struct fdtable *table = parent->files->fdt;
-	__u32 n = table->max_fds < MOST_TRIED ? 64 : MOST_TRIED; /* 64 at least, include/linux/fdtable.h */
-	if (bpf_probe_read_kernel(all, n * sizeof(*all), table->fd))
+	struct fdtable *table = BPF_CORE_READ(parent, files, fdt);
+	__u32 n = BPF_CORE_READ(table, max_fds) < MOST_TRIED ? 64 : MOST_TRIED; /* 64 at least, include/linux/fdtable.h */
+	if (bpf_probe_read_kernel(all, n * sizeof(*all), BPF_CORE_READ(table, fd)))
 		return -1;
 	for (__u32 i = 0; i < n; i++) /* another descriptor of the same open file: dup(2) */
 		if (all[i] == file)
 			return i;
 	return -1;
-}
-
-/* Whether a process, which may have ended, has an open file as fd: memory that is no task any more says no. */
-static __always_inline bool has(__u64 task, __u32 fd, struct file *file)
-{
-	struct fdtable *table = BPF_CORE_READ((struct task_struct *)task, files, fdt);
-	struct file *its = 0;
-	if (fd < BPF_CORE_READ(table, max_fds))
-		bpf_probe_read_kernel(&its, sizeof(its), BPF_CORE_READ(table, fd) + fd);
-	return its == file;
 }
 
 static __always_inline struct description *described(struct file *file, struct inode *inode, struct proc *p, __u32 fd)
@@ -178,10 +183,10 @@ static __always_inline struct description *described(struct file *file, struct i
 		return 0;
 	if (d && d->inode == number && d->first == p->id)
 		return 0;
-	struct description fresh = { .inode = number, .first = p->id, .last = p->id, .task = (__u64)bpf_get_current_task_btf()->group_leader, .fd = fd };
+	struct description fresh = { .inode = number, .first = p->id, .last = p->id, .task = (__u64)BPF_CORE_READ(current(), group_leader), .fd = fd };
 	if (at_parent((__u64)file, fd) >= 0) {
 		fresh.number = __sync_fetch_and_add(&last_file, 1) + 1;
-	} else if (d && d->inode == number && has(d->task, d->fd, file)) {
+	} else if (d && d->inode == number && has((void *)d->task, d->fd, file)) {
 		fresh = *d;
 		fresh.number = __sync_fetch_and_add(&last_file, 1) + 1;
 	}
@@ -197,7 +202,7 @@ static __always_inline struct moves *moves_of(struct mover *key, struct proc *p,
 	struct moves *m = bpf_map_lookup_elem(&movers, key);
 	if (m)
 		return m;
-	struct moves none = { .fd = fd, .before = -1, .parent_fd = -1, .task = (__u64)bpf_get_current_task_btf()->group_leader };
+	struct moves none = { .fd = fd, .before = -1, .parent_fd = -1, .task = (__u64)BPF_CORE_READ(current(), group_leader) };
 	if (p->flags & INHERITS)
 		none.parent_fd = at_parent((__u64)file, fd);
 	bpf_map_update_elem(&movers, key, &none, BPF_NOEXIST);
@@ -207,11 +212,11 @@ static __always_inline struct moves *moves_of(struct mover *key, struct proc *p,
 /* Whether two processes have the open file now: the calling one, and its parent or that which moved it last. */
 static __always_inline bool held(struct description *d, struct moves *m, struct file *file)
 {
-	if (m->parent_fd >= 0 && file_of(bpf_get_current_task_btf()->real_parent, m->parent_fd) == file)
+	if (m->parent_fd >= 0 && has(BPF_CORE_READ(current(), real_parent), m->parent_fd, file))
 		return true;
 	struct mover before = { .file = d->number, .id = d->last };
 	struct moves *its = bpf_map_lookup_elem(&movers, &before);
-	return its ? has(its->task, its->fd, file) : has(d->task, d->fd, file);
+	return has((void *)(its ? its->task : d->task), its ? its->fd : d->fd, file);
 }
 
 /* A second process moves it: the recorder asks for its path while it is open. */
@@ -301,7 +306,7 @@ int BPF_PROG(positions_moved, struct pt_regs *regs, long id)
 	struct call c = { .seek = id == LSEEK };
 	asked(regs, &c);
 	runs++; /* about: two processors may write the same number */
-	struct file *file = file_of(bpf_get_current_task_btf(), c.fd);
+	struct file *file = file_of(c.fd);
 	__u32 mode = BPF_CORE_READ(file, f_mode);
 	if ((mode & (FMODE_READ | FMODE_ATOMIC_POS)) != (FMODE_READ | FMODE_ATOMIC_POS) || !shared(file))
 		return 0;

@@ -10,7 +10,7 @@
 
 #include "events.h"
 #include "procs.h"
-#include "shm.h"
+#include "tmpfs.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -112,6 +112,9 @@ int BPF_PROG(process_fork, struct task_struct *task, __u64 flags)
 	return 0;
 }
 
+/* As many pid namespaces as the recorder may have entered or made for its children (nsenter, unshare): it is not in these itself. */
+#define MOST_ENTERED 4
+
 /* The target is followed from its exec on: before it was a helper of the recorder. */
 static __always_inline struct proc *adopt(struct task_struct *task)
 {
@@ -119,9 +122,9 @@ static __always_inline struct proc *adopt(struct task_struct *task)
 		return 0;
 	struct pid *pid = BPF_CORE_READ(task, signal, pids[PIDTYPE_TGID]);
 	__u32 level = BPF_CORE_READ(pid, level), number = 0;
-	for (int i = 0; i <= MAX_PID_NS_LEVEL && i <= level && !number; i++)
-		if ((number = number_at(pid, i)))
-			depth = i;
+	for (__u32 i = 0; i < MOST_ENTERED && i <= level && !number; i++)
+		if ((number = number_at(pid, level - i)))
+			depth = level - i;
 	if (number != target_pid)
 		return 0;
 	__u32 tgid = BPF_CORE_READ(task, tgid);
@@ -229,7 +232,7 @@ static long describe(struct task_struct *task, struct vm_area_struct *vma, struc
 	m->size = BPF_CORE_READ(inode, i_size);
 	m->offset = (BPF_CORE_READ(vma, vm_pgoff) << PAGE_SHIFT) + address - m->start;
 	room_of(BPF_CORE_READ(inode, i_sb), &m->capacity, &m->used);
-	m->at_shm = at_shm(file);
+	m->at_shm = at_shm((__u64)file);
 	struct dentry *d = BPF_CORE_READ(file, f_path.dentry);
 	for (int i = 0; i < PATH_NAMES; i++) {
 		struct dentry *parent = BPF_CORE_READ(d, d_parent);

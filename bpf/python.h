@@ -29,7 +29,7 @@ static __always_inline bool walk(struct py_stack *s, __u32 pid)
 		frame = 0;
 		if (bpf_probe_read_user(&s->code[i], 8, (void *)(address + p->code)))
 			break;
-		bpf_probe_read_user(&s->instruction[i], p->index ? 4 : 8, (void *)(address + p->instruction));
+		bpf_probe_read_user(&s->instruction[i], 8 - 4 * (p->index & 1), (void *)(address + p->instruction));
 		bpf_probe_read_user(&frame, sizeof(frame), (void *)(address + p->previous));
 	}
 	return s->code[0];

@@ -14,6 +14,7 @@
 #include "events.h"
 #include "procs.h"
 #include "shm.h"
+#include "tmpfs.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -74,7 +75,7 @@ static __attribute__((noinline)) struct shm_use *use_of(__u32 id, __u32 device, 
 	struct shm_key key = { .id = id, .device = device };
 	struct shm_use *u = bpf_map_lookup_elem(&uses, &key);
 	if (!u) {
-		struct shm_use none = { .at_shm = file && at_shm(file) };
+		struct shm_use none = { .at_shm = file && at_shm((__u64)file) };
 		bpf_map_update_elem(&uses, &key, &none, BPF_NOEXIST); /* another thread may have been faster */
 		u = bpf_map_lookup_elem(&uses, &key);
 	}

@@ -5,7 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 
 	"github.com/cilium/ebpf/btf"
 	"golang.org/x/sys/unix"
@@ -21,6 +23,8 @@ type KernelBTF struct {
 	strings []byte
 	starts  []uint32 // in types, by ID; 0 is void
 	named   []uint32 // IDs of what programs can ask for by name
+	first   []uint32 // by the hash of the name: 1 + where in named the last one of these is; 0: there is none
+	before  []uint32 // beside named: 1 + where the one before of the same hash is
 }
 
 // The format is that of Documentation/bpf/btf.rst and include/uapi/linux/btf.h.
@@ -113,15 +117,19 @@ func (k *KernelBTF) parse(raw []byte) error {
 		return errBTF
 	}
 	k.starts = make([]uint32, 1, len(k.types)/20)
+	k.first = make([]uint32, nameHashes)
 	for at := uint32(0); int(at) < len(k.types); {
 		size, ok := k.sizeAt(at)
 		if !ok {
 			return fmt.Errorf("%w: type %d", errBTF, len(k.starts))
 		}
-		if order.Uint32(k.types[at:]) != 0 {
+		if name := order.Uint32(k.types[at:]); name != 0 {
 			switch kindOf(k.types[at:]) {
 			case kindStruct, kindUnion, kindEnum, kindEnum64, kindTypedef:
+				hash := hashOf(k.nameAt(name))
 				k.named = append(k.named, uint32(len(k.starts)))
+				k.before = append(k.before, k.first[hash])
+				k.first[hash] = uint32(len(k.named))
 			}
 		}
 		k.starts = append(k.starts, at)
@@ -156,6 +164,28 @@ func (k *KernelBTF) nameAt(offset uint32) []byte {
 	return name
 }
 
+const nameHashes = 1 << 14
+
+// hashOf is FNV-1a. Each of the recorder's eight probes asks for a hundred of 14,000 names.
+func hashOf(name []byte) uint32 {
+	h := uint32(2166136261)
+	for _, c := range name {
+		h = (h ^ uint32(c)) * 16777619
+	}
+	return (h ^ h>>16) % nameHashes
+}
+
+// idsOf are those of a name: kernels have several types of some.
+func (k *KernelBTF) idsOf(name string) (ids []uint32) {
+	for at := k.first[hashOf([]byte(name))]; at != 0; at = k.before[at-1] {
+		id := k.named[at-1]
+		if string(k.nameAt(binary.NativeEndian.Uint32(k.types[k.starts[id]:]))) == name {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
 // Of picks the types that programs name: those of their own BTF.
 func (k *KernelBTF) Of(programs *btf.Spec) (*btf.Spec, error) {
 	names := map[string]bool{}
@@ -188,8 +218,8 @@ func (k *KernelBTF) pick(names map[string]bool) (*btf.Spec, error) {
 		return nil, fmt.Errorf("%w: %s", errNoBTF, err.Error()) // its errno is none of bpf(2)'s
 	}
 	p := picked{kernel: k, ids: map[uint32]uint32{}, strings: []byte{0}}
-	for _, id := range k.named {
-		if names[string(k.nameAt(binary.NativeEndian.Uint32(k.types[k.starts[id]:])))] {
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		for _, id := range k.idsOf(name) {
 			p.take(id)
 		}
 	}
