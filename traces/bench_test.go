@@ -38,10 +38,17 @@ func benchPCG(r *rand.Rand, i int) any {
 	return s
 }
 
+func benchCopy(r *rand.Rand, i int) any {
+	ts := int64(i)*20_000 + r.Int63n(5_000)
+	return Copy{Head: Head{TsNS: ts, Proc: 1}, SeenBy: "driver", Thread: 4711, Main: true, Function: "cuMemcpyHtoDAsync_v2", Direction: "to-device",
+		Source: 0x7f0000000000 + uint64(r.Intn(64))<<20, Target: 0x7e0000000000 + uint64(r.Intn(64))<<20, Bytes: 1 << 20, Rows: 1, Async: true,
+		CallNS: 3_000 + r.Int63n(2_000), GapNS: 1_000 + r.Int63n(500), Next: "launch", Compute: "same", Site: 1}
+}
+
 var benchRows = []struct {
 	name string
 	row  func(*rand.Rand, int) any
-}{{"batch_fetch", benchFetch}, {"batch_next", benchNext}, {"rng_state_mt19937", benchState}, {"rng_state_pcg64", benchPCG}}
+}{{"batch_fetch", benchFetch}, {"batch_next", benchNext}, {"rng_state_mt19937", benchState}, {"rng_state_pcg64", benchPCG}, {"copy", benchCopy}}
 
 func cpuTime() time.Duration {
 	var u syscall.Rusage

@@ -27,20 +27,36 @@ type watcher struct {
 	libraries []*attached
 	counts    *ebpf.Map
 	next      time.Time
-	waiting   []cudaCudaEvent        // of processes whose fork is still in the ring of the process probe
-	unknown   uint64                 // events that were given up
-	runs      uint64                 // of the programs, as of the last count
-	copies    map[uint32]traces.Copy // by thread: the latest, until it is known what came next
-	seen      map[uint32]bool        // nodes that have called anything
+	waiting   []cudaCudaEvent // of processes whose fork is still in the ring of the process probe
+	unknown   uint64          // events that were given up
+	runs      uint64          // of the programs, as of the last count
+	copies    map[uint32]*latest
+	of        *latest         // of the thread that copied last
+	seen      map[uint32]bool // nodes that have called anything
 	told      map[cudaCudaKey]cudaCudaCount
 	callers   *probe.Sites
+	caller    caller // whose event came last, until the next look
+}
+
+// latest is a thread's latest copy, until it is known what came next.
+type latest struct {
+	thread uint32
+	open   bool // the row is one that is not written yet
+	row    traces.Copy
+}
+
+// caller is a process that is asked for with each of its events, of which there may be a hundred thousand in a second.
+type caller struct {
+	node   probe.Node
+	number uint32
+	known  bool
 }
 
 func (w *watcher) open(_ *probe.Recording, p *probe.Programs) probe.Handler {
 	w.counts = p.Maps[cudaMapCounts]
 	w.callers = callers(w.Recording, p)
 	w.callers.Follow()
-	w.copies, w.seen, w.told = map[uint32]traces.Copy{}, map[uint32]bool{}, map[cudaCudaKey]cudaCudaCount{}
+	w.copies, w.seen, w.told = map[uint32]*latest{}, map[uint32]bool{}, map[cudaCudaKey]cudaCudaCount{}
 	return probe.Handler{
 		Take: w.take,
 		Look: w.look,
@@ -70,11 +86,15 @@ func (w *watcher) take(raw []byte) bool {
 
 // tell writes what is known by an event. It reports whether its process is known.
 func (w *watcher) tell(e *cudaCudaEvent) bool {
-	n, ok := w.Tree.Of(e.Id)
-	if !ok {
-		return false
+	if !w.caller.known || w.caller.node.ID != e.Id {
+		n, ok := w.Tree.Of(e.Id)
+		if !ok {
+			return false
+		}
+		w.known(n)
+		w.caller = caller{node: n, number: w.Number(n), known: true}
 	}
-	w.known(n)
+	n := &w.caller
 	f := &functions[e.Function]
 	if e.After != 0 {
 		w.follows(e, f)
@@ -114,8 +134,8 @@ var kinds = map[cudaCudaClass]string{
 
 // remembered writes what the driver was told of memory. What is freed is so from
 // when the call began; what is made, from when it had ended.
-func (w *watcher) remembered(e *cudaCudaEvent, n probe.Node) {
-	row := traces.HostMemory{Head: traces.Head{TsNS: int64(e.TsNs), Proc: w.Number(n)}, What: kinds[e.Class], Address: e.Source}
+func (w *watcher) remembered(e *cudaCudaEvent, n *caller) {
+	row := traces.HostMemory{Head: traces.Head{TsNS: int64(e.TsNs), Proc: n.number}, What: kinds[e.Class], Address: e.Source}
 	if e.Class != cudaCudaClassCUDA_FREED && e.Class != cudaCudaClassCUDA_UNREGISTERED {
 		row.TsNS, row.Bytes = int64(e.TsNs+e.DurNs), int64(e.Bytes)
 	}
@@ -123,21 +143,39 @@ func (w *watcher) remembered(e *cudaCudaEvent, n probe.Node) {
 }
 
 // copied keeps a copy until it is known which call of its thread came next.
-func (w *watcher) copied(e *cudaCudaEvent, f *function, n probe.Node) {
-	w.give(e.Thread)
-	row := traces.Copy{Head: traces.Head{TsNS: int64(e.TsNs), Proc: w.Number(n)}, SeenBy: "driver", Thread: int32(e.Thread), Main: e.Main == 1,
-		Function: f.name, Direction: direction(e, f), Source: e.Source, Target: e.Target, Bytes: int64(e.Bytes), Rows: int64(e.Rows),
-		Async: f.async, Stream: e.Stream, CallNS: int64(e.DurNs), Result: e.Result, Capturing: e.Capturing == 1, GapNS: -1,
-		Compute: []string{"", "same", "other"}[min(e.Compute, 2)], Site: e.Site}
-	w.callers.Tell(e.Site, n)
-	if row.Direction == "device" || row.Direction == "host" {
+func (w *watcher) copied(e *cudaCudaEvent, f *function, n *caller) {
+	w.callers.Tell(e.Site, n.node)
+	l := w.latest(e.Thread)
+	w.give(l)
+	direction := direction(e, f)
+	if direction == "device" || direction == "host" {
 		return // between the two is what copies are recorded for
 	}
-	if len(w.copies) >= mostThreads {
-		w.Rows.Append(row)
-		return
+	l.row = traces.Copy{Head: traces.Head{TsNS: int64(e.TsNs), Proc: n.number}, SeenBy: "driver", Thread: int32(e.Thread), Main: e.Main == 1,
+		Function: f.name, Direction: direction, Source: e.Source, Target: e.Target, Bytes: int64(e.Bytes), Rows: int64(e.Rows),
+		Async: f.async, Stream: e.Stream, CallNS: int64(e.DurNs), Result: e.Result, Capturing: e.Capturing == 1, GapNS: -1,
+		Compute: [...]string{"", "same", "other"}[min(e.Compute, 2)], Site: e.Site}
+	l.open = true
+}
+
+// latest is where a thread's latest copy is kept. Threads that have ended make room when there are many.
+func (w *watcher) latest(thread uint32) *latest {
+	if w.of != nil && w.of.thread == thread {
+		return w.of
 	}
-	w.copies[e.Thread] = row
+	l := w.copies[thread]
+	if l == nil {
+		if len(w.copies) >= mostThreads {
+			for _, old := range w.copies {
+				w.give(old)
+			}
+			clear(w.copies)
+		}
+		l = &latest{thread: thread}
+		w.copies[thread] = l
+	}
+	w.of = l
+	return l
 }
 
 // direction is what is known of a copy's.
@@ -169,16 +207,15 @@ func way(from, to string) string {
 
 // follows completes the copy that a call came after.
 func (w *watcher) follows(e *cudaCudaEvent, f *function) {
-	row, ok := w.copies[e.Thread]
-	if !ok {
+	l := w.latest(e.Thread)
+	if !l.open {
 		return
 	}
-	row.GapNS, row.Next = int64(e.GapNs), next(e, f, row.Stream)
+	l.row.GapNS, l.row.Next = int64(e.GapNs), next(e, f, l.row.Stream)
 	if f.class >= cudaCudaClassCUDA_STREAM_SYNC && f.class <= cudaCudaClassCUDA_EVENT_SYNC {
-		row.NextNS = int64(e.DurNs)
+		l.row.NextNS = int64(e.DurNs)
 	}
-	w.copies[e.Thread] = row
-	w.give(e.Thread)
+	w.give(l)
 }
 
 func next(e *cudaCudaEvent, f *function, stream uint64) string {
@@ -204,15 +241,16 @@ func next(e *cudaCudaEvent, f *function, stream uint64) string {
 	return "memory"
 }
 
-// give writes the copy that a thread made last.
-func (w *watcher) give(thread uint32) {
-	if row, ok := w.copies[thread]; ok {
-		w.Rows.Append(row)
-		delete(w.copies, thread)
+// give writes a copy, if it is not written yet.
+func (w *watcher) give(l *latest) {
+	if l.open {
+		w.Rows.Append(&l.row)
+		l.open = false
 	}
 }
 
 func (w *watcher) look(now time.Time) (next time.Time, err error) {
+	w.caller.known = false
 	w.retry()
 	if now.Before(w.next) {
 		return w.next, nil
@@ -235,8 +273,8 @@ func (w *watcher) retry() {
 func (w *watcher) end() error {
 	w.retry()
 	err := w.count(true)
-	for thread := range w.copies {
-		w.give(thread)
+	for _, l := range w.copies {
+		w.give(l)
 	}
 	w.programs.Lost("copy", "calls of processes whose fork was lost", w.unknown+uint64(len(w.waiting)))
 	return err
