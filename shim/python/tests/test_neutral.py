@@ -140,6 +140,26 @@ class Marks(HookTest):
                         traceback.print_exc(file=sys.stdout)
             """)
 
+    @NATIVE
+    def test_frames_between_a_collective_and_its_caller(self):
+        """None, also where torch.compile traces wrappers: it is torch's own decorator that calls us. Not recv: irecv, which it calls,
+        has no decorator, and is what compilers know."""
+        self.both("""
+            import traceback
+            import torch.distributed as dist
+            if __name__ == "__main__":
+                one = torch.ones(1)
+                for name, args in (("all_reduce", (one,)), ("broadcast", (one, 0)), ("reduce", (one, 0)), ("all_gather", ([one], one)),
+                                   ("send", (one, 0)), ("barrier", ()), ("monitored_barrier", ()),
+                                   ("all_gather_object", ([None], 1)), ("broadcast_object_list", ([1],)), ("scatter", (one, [one]))):
+                    f = getattr(dist, name, dist.barrier)  # torch 1.8 has no monitored_barrier
+                    print(name, type(f).__name__ if hasattr(torch, "compile") and name != "monitored_barrier" else "")
+                    try:
+                        f(*args)
+                    except Exception:
+                        traceback.print_exc(file=sys.stdout)
+            """)
+
     def test_a_loader_that_minds_what_is_set_and_asked(self):
         self.both("""
             class Strict(DataLoader):

@@ -1,6 +1,7 @@
 """Replaces functions and methods by wrappers, which call ours before and after: see twin.Around."""
 import os
 import sys
+import types
 
 from . import twin
 from .load import native
@@ -26,6 +27,18 @@ def wrap(owner, name, before=None, after=None, failed=None, traced=False):
         return
     make = twin if traced else native
     (type.__setattr__ if is_class else setattr)(owner, name, make.Around(original, before, after, failed, guard["theirs"]))
+
+
+def wrap_decorated(f, variable, before=None, after=None, failed=None):
+    """Wraps what a decorator's function calls, by the variable of its closure: f stays what it is, also to compilers that know it,
+    and no frame is added. False: f has no such variable."""
+    names = f.__code__.co_freevars if type(f) is types.FunctionType else ()
+    if variable not in names:
+        return False
+    cell = f.__closure__[names.index(variable)]
+    if original_of(cell.cell_contents) is None:
+        cell.cell_contents = native.Around(cell.cell_contents, before, after, failed, guard["theirs"])
+    return True
 
 
 def original_of(f):

@@ -5,7 +5,9 @@ step. Parts of one replica (tensor, pipeline parallel) exchange something else.
 
 And whether ranks meet between a batch and its step: there they may agree on whether to go on. All calls are counted for that.
 """
+import os
 import sys
+import types
 
 from ..patch import wrapping
 from ..record import ring
@@ -17,6 +19,8 @@ _LOOKS = 8  # steps after collectives, until it is settled
 _MAX_PENDING = 1 << 14
 _OTHERS = ("send", "recv", "isend", "irecv", "batch_isend_irecv", "all_to_all", "all_to_all_single", "all_gather", "all_gather_into_tensor",
            "reduce_scatter", "reduce_scatter_tensor")
+_LOGGER = "c10d_logger.py"
+_OPAQUE = ("monitored_barrier",)  # what no compiler looks into
 _MEETINGS = ("barrier", "monitored_barrier", "broadcast", "reduce", "gather", "scatter")
 _OBJECTS = ("all_gather_object", "gather_object", "scatter_object_list", "broadcast_object_list")
 
@@ -47,7 +51,7 @@ def _watched(module, name, tell):
     """Calls tell(name, args, kwargs) when the original has returned, as long as it is not settled."""
     def returned(_, result, args, kwargs):
         kwargs = kwargs or {}
-        if groups.world_size() > 1 and dist.by_program("c10d_logger.py"):
+        if groups.world_size() > 1 and dist.by_program(_LOGGER):
             if tell is not None and _state["left"] > 0:
                 tell(name, args, kwargs)
             if result is None:  # else it is under way, and nobody has waited for it
@@ -55,7 +59,14 @@ def _watched(module, name, tell):
 
     def failed(_, raised, args, kwargs):
         _met["failed"] = name
-    wrapping.wrap(module, name, None, returned, failed, traced=steps.traced())
+    function = module.__dict__.get(name)
+    if not _logged(function) or not wrapping.wrap_decorated(function, "func", None, returned, failed):
+        wrapping.wrap(module, name, None, returned, failed, traced=steps.traced() and name not in _OPAQUE)
+
+
+def _logged(function):
+    """Whether it is torch's c10d_logger.py that calls the original, since 2.0."""
+    return type(function) is types.FunctionType and function.__code__.co_filename.endswith(os.sep + _LOGGER)
 
 
 def _meet(name, kwargs):
