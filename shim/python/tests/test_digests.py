@@ -322,7 +322,7 @@ class Budget(unittest.TestCase):
     def test_power(self):
         for per_sample, each, power in ((8000000, 20000, 0), (1000000, 20000, 1), (3000, 4000, 8), (1, 4000, 19),
                                         (0, 4000, digests.MAX_POWER)):
-            b = digests.Budget(digests.FREE_NS)
+            b = digests.Budget(digests.FREE_NS, digests.SHARE)
             for _ in range(200):
                 b.took(each, 1)
                 b.fetch(32 * per_sample, 32)
@@ -330,14 +330,22 @@ class Budget(unittest.TestCase):
             cost, share = each * b.samples, b.fetched / digests.SHARE
             self.assertTrue(power == digests.MAX_POWER or cost <= share * 2**power, (per_sample, each))
 
+    def test_later_passes_take_fewer_of_the_same(self):
+        first, later = digests.Budget(digests.FREE_NS, digests.SHARE), digests.Budget(digests.FREE_NS // digests.LATER, digests.SHARE * digests.LATER)
+        for b in first, later:
+            for _ in range(200):
+                b.took(20000, 1)
+                b.fetch(32 * 1000000, 32)
+        self.assertEqual((first.power, later.power), (1, 3))
+
     def test_a_neighbour_counts_little(self):
-        b = digests.Budget(digests.FREE_NS)
+        b = digests.Budget(digests.FREE_NS, digests.SHARE)
         b.took(10**9, 1)
         self.assertLess(b.spent, 10**5)
         self.assertLess(b.each, 2 * digests.GUESS_NS)
 
     def test_it_comes_down_again_but_not_for_a_little(self):
-        b = digests.Budget(digests.FREE_NS)
+        b = digests.Budget(digests.FREE_NS, digests.SHARE)
         b.each = 4000
         b.fetch(32 * 3000, 32)
         self.assertEqual(b.power, 8)
@@ -348,7 +356,7 @@ class Budget(unittest.TestCase):
         self.assertEqual(b.power, 0)
 
     def test_which(self):
-        d = digests.Digests(digests.Budget(digests.FREE_NS), False)
+        d = digests.Digests(digests.Budget(digests.FREE_NS, digests.SHARE), False)
         self.assertEqual(list(d.chosen(40, 3, 20, None)), list(range(3, 20)), "all, while they have cost next to nothing")
         d.budget.spent, d.budget.power = digests.FREE_NS, 3
         self.assertEqual([40 + k for k in d.chosen(40, 3, 20, None)], [48, 56])

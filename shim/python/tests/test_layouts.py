@@ -147,7 +147,7 @@ class Payloads(unittest.TestCase):
         rows = [(1, (6, b"c" * 16, b"m" * 16, 0, b"")), (3, (7, b"d" * 16, b"n" * 16, 0, b"p" * 8 + b"q" * 8))]
         for indices, found, indexed, became, names in ((None, [], 0, None, b""), ([50, 51, 52, 53], [51, 53], 1, None, b"x,id"),
                                                        (None, [], 0, [(1, b"r" * 16), (0, b"s" * 16)], b"")):
-            taken = digests.Digests(digests.Budget(digests.FREE_NS), False)
+            taken = digests.Digests(digests.Budget(digests.FREE_NS, digests.SHARE), False)
             taken.named = names
             taken.write(one, rows, 40, indices, became, 0, 0)
             self.assertEqual(taken.named, b"")

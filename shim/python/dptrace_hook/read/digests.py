@@ -15,7 +15,7 @@ FIRST = 32  # samples of each worker and pass that are read whole
 FIRST_BYTES = 32 << 20  # in all of their large leaves
 SHARE = 100  # of the time of its fetches a worker spends one part here, once the first are through
 FREE_NS = 10 * 10**6  # a process digests all samples of a loader for so long, whatever its fetches take
-EARLY, LATER = 2, 4  # or for one part of it, where workers start for a later pass than these: what two passes have in common, they show
+EARLY, LATER = 2, 4  # of both one part, where workers start for a later pass than these: what two passes have in common, they show
 FIRST_NS, FIRST_SHARE = 10 * 10**6, 4  # the first of a pass may cost so much, and one part of its fetches so far
 DEBT_NS = 250 * 10**6  # by the first of all passes: beyond it they too have to fit into the share
 # What digests cost is measured by the clock, as asking for CPU time costs more than a digest (7 us where it is no vDSO
@@ -51,21 +51,21 @@ def of_pass(loader, serving):
     if serving is not None:
         budget = serving.budget
         if budget is None:
-            budget = serving.budget = Budget(FREE_NS if _begun < EARLY else FREE_NS // LATER)
+            budget = serving.budget = Budget(FREE_NS, SHARE) if _begun < EARLY else Budget(FREE_NS // LATER, SHARE * LATER)
     else:
         if len(_budgets) > 256:
             _budgets.clear()
-        budget = _budgets.setdefault(loader, Budget(FREE_NS))
+        budget = _budgets.setdefault(loader, Budget(FREE_NS, SHARE))
     return Digests(budget, how == "full")
 
 
 class Budget:
     """Of one loader in one process: how many samples are digested once the first are through. Those whose position or
     index is a multiple of 2^power: so workers and passes that know nothing of one another take the same ones."""
-    __slots__ = ("free", "fetched", "samples", "spent", "each", "power")
+    __slots__ = ("free", "share", "fetched", "samples", "spent", "each", "power")
 
-    def __init__(self, free):
-        self.free = free  # ns, for which all samples are digested
+    def __init__(self, free, share):
+        self.free, self.share = free, share  # ns, for which all samples are digested; as SHARE
         self.fetched = self.samples = self.spent = self.power = 0  # ns, number, ns
         self.each = GUESS_NS  # for a sample that is digested, of late
 
@@ -73,7 +73,7 @@ class Budget:
         """Another fetch is over. Down by one power only where there is room to spare, so that it stays the same."""
         self.fetched += ns
         self.samples += samples
-        cost = SHARE * self.each * self.samples
+        cost = self.share * self.each * self.samples
         while self.fetched << self.power < cost and self.power < MAX_POWER:
             self.power += 1
         if self.power and self.fetched << self.power > 3 * cost:
@@ -191,7 +191,7 @@ class Digests:
         """The first of the pass, as long as there is time: they are only few, but may be large."""
         budget, rows, spent, t0 = self.budget, [], 0, mono()
         may = FIRST_NS + (self.fetched + fetching) // FIRST_SHARE - self.spent
-        may = min(may, DEBT_NS + (budget.fetched + fetching) // SHARE - budget.spent)
+        may = min(may, DEBT_NS + (budget.fetched + fetching) // budget.share - budget.spent)
         while len(rows) < n and spent < may:
             read = sample.read(samples[len(rows)], self.room)
             self.room -= read[3]
