@@ -338,6 +338,15 @@ class Budget(unittest.TestCase):
                 b.fetch(32 * 1000000, 32)
         self.assertEqual((first.power, later.power), (1, 3))
 
+    def test_long_ones_take_fewer_of_the_same(self):
+        b, powers = digests.Budget(digests.FREE_NS, digests.SHARE), []
+        for _ in range(4000):  # 20 us for each of 32 that take 2.5 ms, for 320 s
+            b.took(20000, 1)
+            b.fetch(32 * 2500000, 32)
+            powers.append(b.power)
+        self.assertEqual(powers[digests.EAGER_NS // (32 * 2500000)], 0)
+        self.assertEqual((powers[-1], powers), (2, sorted(powers)))
+
     def test_a_neighbour_counts_little(self):
         b = digests.Budget(digests.FREE_NS, digests.SHARE)
         b.took(10**9, 1)

@@ -14,6 +14,7 @@ from .quiet import quiet
 FIRST = 32  # samples of each worker and pass that are read whole
 FIRST_BYTES = 32 << 20  # in all of their large leaves
 SHARE = 100  # of the time of its fetches a worker spends one part here, once the first are through
+EAGER_NS, LONG = 10 * 10**9, 4  # beyond so much of it one part of that: what a program does wrong, it has done by then
 FREE_NS = 10 * 10**6  # a process digests all samples of a loader for so long, whatever its fetches take
 EARLY, LATER = 2, 4  # of both one part, where workers start for a later pass than these: what two passes have in common, they show
 FIRST_NS, FIRST_SHARE = 10 * 10**6, 4  # the first of a pass may cost so much, and one part of its fetches so far
@@ -62,21 +63,23 @@ def of_pass(loader, serving):
 class Budget:
     """Of one loader in one process: how many samples are digested once the first are through. Those whose position or
     index is a multiple of 2^power: so workers and passes that know nothing of one another take the same ones."""
-    __slots__ = ("free", "share", "fetched", "samples", "spent", "each", "power")
+    __slots__ = ("free", "share", "fetched", "counts", "samples", "spent", "each", "power")
 
     def __init__(self, free, share):
         self.free, self.share = free, share  # ns, for which all samples are digested; as SHARE
         self.fetched = self.samples = self.spent = self.power = 0  # ns, number, ns
+        self.counts = 0  # ns of fetches, those beyond EAGER_NS as one part in LONG
         self.each = GUESS_NS  # for a sample that is digested, of late
 
     def fetch(self, ns, samples):
         """Another fetch is over. Down by one power only where there is room to spare, so that it stays the same."""
+        self.counts += ns if self.fetched < EAGER_NS else ns // LONG
         self.fetched += ns
         self.samples += samples
         cost = self.share * self.each * self.samples
-        while self.fetched << self.power < cost and self.power < MAX_POWER:
+        while self.counts << self.power < cost and self.power < MAX_POWER:
             self.power += 1
-        if self.power and self.fetched << self.power > 3 * cost:
+        if self.power and self.counts << self.power > 3 * cost:
             self.power -= 1
 
     def took(self, ns, samples):
