@@ -16,7 +16,7 @@ const (
 	// looking is no more than this share of the time, but no longer than that.
 	// Going through the map takes 1 ms where it is empty.
 	lookEvery = time.Second
-	lookShare = 0.002
+	lookShare = 0.001
 	lookLimit = 10 * time.Second
 )
 
@@ -33,6 +33,8 @@ type watcher struct {
 	keys     []cowBlock        // for read
 	values   []cowPages
 	sites    *probe.Sites
+	stacks   []cowPyStack // for touched
+	counts   []cowPySite
 	seen     map[uint32]uint32 // of each site, as it was told last
 	programs *probe.Programs
 }
