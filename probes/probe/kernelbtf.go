@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"os"
 	"slices"
@@ -23,6 +24,7 @@ type KernelBTF struct {
 	strings []byte
 	starts  []uint32 // in types, by ID; 0 is void
 	named   []uint32 // IDs of what programs can ask for by name
+	seed    maphash.Seed
 	first   []uint32 // by the hash of the name: 1 + where in named the last one of these is; 0: there is none
 	before  []uint32 // beside named: 1 + where the one before of the same hash is
 }
@@ -117,7 +119,7 @@ func (k *KernelBTF) parse(raw []byte) error {
 		return errBTF
 	}
 	k.starts = make([]uint32, 1, len(k.types)/20)
-	k.first = make([]uint32, nameHashes)
+	k.seed, k.first = maphash.MakeSeed(), make([]uint32, nameHashes)
 	for at := uint32(0); int(at) < len(k.types); {
 		size, ok := k.sizeAt(at)
 		if !ok {
@@ -126,7 +128,7 @@ func (k *KernelBTF) parse(raw []byte) error {
 		if name := order.Uint32(k.types[at:]); name != 0 {
 			switch kindOf(k.types[at:]) {
 			case kindStruct, kindUnion, kindEnum, kindEnum64, kindTypedef:
-				hash := hashOf(k.nameAt(name))
+				hash := maphash.Bytes(k.seed, k.nameAt(name)) % nameHashes
 				k.named = append(k.named, uint32(len(k.starts)))
 				k.before = append(k.before, k.first[hash])
 				k.first[hash] = uint32(len(k.named))
@@ -164,20 +166,12 @@ func (k *KernelBTF) nameAt(offset uint32) []byte {
 	return name
 }
 
+// Each of the recorder's eight probes asks for a hundred of 14,000 names.
 const nameHashes = 1 << 14
-
-// hashOf is FNV-1a. Each of the recorder's eight probes asks for a hundred of 14,000 names.
-func hashOf(name []byte) uint32 {
-	h := uint32(2166136261)
-	for _, c := range name {
-		h = (h ^ uint32(c)) * 16777619
-	}
-	return (h ^ h>>16) % nameHashes
-}
 
 // idsOf are those of a name: kernels have several types of some.
 func (k *KernelBTF) idsOf(name string) (ids []uint32) {
-	for at := k.first[hashOf([]byte(name))]; at != 0; at = k.before[at-1] {
+	for at := k.first[maphash.String(k.seed, name)%nameHashes]; at != 0; at = k.before[at-1] {
 		id := k.named[at-1]
 		if string(k.nameAt(binary.NativeEndian.Uint32(k.types[k.starts[id]:]))) == name {
 			ids = append(ids, id)

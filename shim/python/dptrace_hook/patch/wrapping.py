@@ -29,15 +29,15 @@ def wrap(owner, name, before=None, after=None, failed=None, traced=False):
     (type.__setattr__ if is_class else setattr)(owner, name, make.Around(original, before, after, failed, guard["theirs"]))
 
 
-def wrap_decorated(f, variable, before=None, after=None, failed=None):
+def wrap_decorated(f, file, variable, before=None, after=None, failed=None):
     """Wraps what a decorator's function calls, by the variable of its closure: f stays what it is, also to compilers that know it,
-    and no frame is added. False: f has no such variable."""
-    names = f.__code__.co_freevars if type(f) is types.FunctionType else ()
-    if variable not in names:
+    and no frame is added. False: f is no function of a file whose name ends so, or has no such variable."""
+    code = f.__code__ if type(f) is types.FunctionType else None
+    if code is None or not code.co_filename.endswith(file) or variable not in code.co_freevars:
         return False
-    cell = f.__closure__[names.index(variable)]
+    cell = f.__closure__[code.co_freevars.index(variable)]
     if original_of(cell.cell_contents) is None:
-        cell.cell_contents = native.Around(cell.cell_contents, before, after, failed, guard["theirs"])
+        cell.cell_contents = around(cell.cell_contents, before, after, failed)
     return True
 
 

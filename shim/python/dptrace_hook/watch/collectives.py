@@ -5,9 +5,7 @@ step. Parts of one replica (tensor, pipeline parallel) exchange something else.
 
 And whether ranks meet between a batch and its step: there they may agree on whether to go on. All calls are counted for that.
 """
-import os
 import sys
-import types
 
 from ..patch import wrapping
 from ..record import ring
@@ -19,7 +17,7 @@ _LOOKS = 8  # steps after collectives, until it is settled
 _MAX_PENDING = 1 << 14
 _OTHERS = ("send", "recv", "isend", "irecv", "batch_isend_irecv", "all_to_all", "all_to_all_single", "all_gather", "all_gather_into_tensor",
            "reduce_scatter", "reduce_scatter_tensor")
-_LOGGER = "c10d_logger.py"
+_LOGGER = "c10d_logger.py"  # whose decorators call the originals, since torch 2.0
 _OPAQUE = ("monitored_barrier",)  # what no compiler looks into
 _MEETINGS = ("barrier", "monitored_barrier", "broadcast", "reduce", "gather", "scatter")
 _OBJECTS = ("all_gather_object", "gather_object", "scatter_object_list", "broadcast_object_list")
@@ -59,14 +57,8 @@ def _watched(module, name, tell):
 
     def failed(_, raised, args, kwargs):
         _met["failed"] = name
-    function = module.__dict__.get(name)
-    if not _logged(function) or not wrapping.wrap_decorated(function, "func", None, returned, failed):
+    if not wrapping.wrap_decorated(module.__dict__.get(name), _LOGGER, "func", None, returned, failed):
         wrapping.wrap(module, name, None, returned, failed, traced=steps.traced() and name not in _OPAQUE)
-
-
-def _logged(function):
-    """Whether it is torch's c10d_logger.py that calls the original, since 2.0."""
-    return type(function) is types.FunctionType and function.__code__.co_filename.endswith(os.sep + _LOGGER)
 
 
 def _meet(name, kwargs):
