@@ -33,7 +33,8 @@ func TestSignalsWhileClosing(t *testing.T) {
 			t.Fatalf("it said %q", line)
 		}
 		// Stopped, so that they come together, however long this process is kept from sending the next one.
-		for _, n := range slices.Concat([]os.Signal{syscall.SIGSTOP}, sent, []os.Signal{syscall.SIGCONT}) {
+		stop(t, cmd.Process)
+		for _, n := range append(sent, syscall.SIGCONT) {
 			if err := cmd.Process.Signal(n); err != nil {
 				t.Fatal(err)
 			}
@@ -43,6 +44,20 @@ func TestSignalsWhileClosing(t *testing.T) {
 			t.Errorf("after %v it ended so: %v", sent, err)
 		}
 		hung.Stop()
+	}
+}
+
+// stop stops a child, and returns when it has: until then it may take what it is sent.
+func stop(t *testing.T, p *os.Process) {
+	t.Helper()
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	var status syscall.WaitStatus
+	for !status.Stopped() {
+		if _, err := syscall.Wait4(p.Pid, &status, syscall.WUNTRACED, nil); err != nil && !errors.Is(err, syscall.EINTR) || status.Exited() || status.Signaled() {
+			t.Fatalf("not stopped, but %#x: %v", status, err)
+		}
 	}
 }
 
