@@ -19,9 +19,10 @@ import (
 const (
 	clockEvery = 10 * time.Second
 	costEvery  = 10 * time.Second
-	// A recorder that is killed loses what it has not written: rows wait this
-	// long at most, after up to half a second in a ring.
-	flushEvery = 450 * time.Millisecond
+	// A recorder that is killed loses what it has not written: up to a second, be it
+	// half of one in a ring and half here, or all of it here. Every second look of
+	// the hook's; a little less, so that it comes with the look and not after it.
+	flushEvery = 980 * time.Millisecond
 )
 
 func now() traces.Head { return traces.Head{TsNS: probe.Now()} }

@@ -98,7 +98,6 @@ class Marks(HookTest):
         self.assertEqual([l.loader for l in self.main_ring().of("loader")], [1, 2, 3, 4])
 
     @NATIVE
-    @unittest.skipIf((versions("torch") or (9,)) >= (2,), "torch.compile traces wrappers that are functions of Python")
     def test_frames_between_an_optimizer_and_its_caller(self):
         """None: a frame shows in stacks, in tracebacks, in a debugger's steps, in whom a warning is attributed to, in how deep one may go."""
         self.both("""
@@ -120,6 +119,16 @@ class Marks(HookTest):
                 def train(self, mode=True):
                     print(stack(), deep())
                     return super().train(mode)
+                def parameters(self, recurse=True):
+                    print(stack(), deep())
+                    return super().parameters(recurse)
+                @property
+                def _is_replica(self):
+                    return True
+            class Groups(list):
+                def __iter__(self):
+                    print(stack(), deep())
+                    return super().__iter__()
             def shown(message, category, file, line, *more):
                 print(message, os.path.basename(file), line)
             def failed():
@@ -133,6 +142,13 @@ class Marks(HookTest):
                 model(torch.ones(1, 4)).sum().backward()
                 optimizer.step()
                 model.eval()
+                model.zero_grad()
+                optimizer.param_groups = Groups(optimizer.param_groups)
+                optimizer.zero_grad()
+                model._register_load_state_dict_pre_hook(lambda *args: print(stack(), deep()))
+                model.load_state_dict(model.state_dict())
+                for f in model.eval, model.zero_grad, model._load_from_state_dict, torch.autograd.backward, torch.distributed.isend:
+                    print(f.__name__, f.__code__.co_filename[-20:], f.__code__.co_firstlineno, f.__code__.co_varnames)
                 for call in (lambda: optimizer.step(failed)), (lambda: torch.distributed.all_reduce(torch.ones(1))):
                     try:
                         call()
@@ -142,15 +158,15 @@ class Marks(HookTest):
 
     @NATIVE
     def test_frames_between_a_collective_and_its_caller(self):
-        """None, also where torch.compile traces wrappers: it is torch's own decorator that calls us. Not recv: irecv, which it calls,
-        has no decorator, and is what compilers know."""
+        """None, also where torch.compile traces wrappers: it is torch's own decorator that calls us, or the function itself."""
         self.both("""
             import traceback
             import torch.distributed as dist
             if __name__ == "__main__":
                 one = torch.ones(1)
                 for name, args in (("all_reduce", (one,)), ("broadcast", (one, 0)), ("reduce", (one, 0)), ("all_gather", ([one], one)),
-                                   ("send", (one, 0)), ("barrier", ()), ("monitored_barrier", ()),
+                                   ("send", (one, 0)), ("recv", (one, 0)), ("isend", (one, 0)), ("irecv", (one, 0)), ("batch_isend_irecv", ([],)),
+                                   ("batch_isend_irecv", (7,)), ("barrier", ()), ("monitored_barrier", ()),
                                    ("all_gather_object", ([None], 1)), ("broadcast_object_list", ([1],)), ("scatter", (one, [one]))):
                     f = getattr(dist, name, dist.barrier)  # torch 1.8 has no monitored_barrier
                     print(name, type(f).__name__ if hasattr(torch, "compile") and name != "monitored_barrier" else "")

@@ -3,7 +3,7 @@ import os
 import sys
 import unittest
 
-from harness import OLD, PYTHON, HookTest, layouts
+from harness import OLD, PYTHON, HookTest, layouts, versions
 
 sys.path.insert(0, PYTHON)
 
@@ -222,6 +222,47 @@ class Training(HookTest):
         print(inspect.signature(f))
     print(vars(copy.copy(torch.set_grad_enabled(True))))
             """)
+
+    @unittest.skipIf((versions("torch") or (0,)) < (2, 3), "no compilers, or none that can be told to leave something alone")
+    def test_compilers_see_the_same(self):
+        """Graphs, breaks, what they compile, and how often."""
+        out = self.run_both(LOOP + """
+    import torch._dynamo as dynamo
+    m = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    o = torch.optim.SGD(m.parameters(), lr=0.1)
+    held = m.state_dict()
+    def evaluated(x):
+        m.eval()
+        y = m(x)
+        m.train()
+        return y
+    def zeroed(x):
+        m.zero_grad()
+        return m(x).sum()
+    def loaded(x):
+        m.load_state_dict(held)
+        return m(x)
+    def inferred(x):
+        with torch.inference_mode():
+            return m(x)
+    def graded(x):
+        with torch.no_grad():
+            return m(x)
+    def trained(x):
+        o.zero_grad()
+        m(x).sum().backward()
+    for f in evaluated, zeroed, loaded, inferred, graded, trained:
+        for (x,) in rows(8):
+            m(x).sum().backward(); o.step()  # what we count moves on
+        dynamo.reset()
+        dynamo.utils.counters.clear()
+        compiled = torch.compile(f, backend="eager")
+        for _ in range(12):
+            compiled(torch.ones(2, 2))
+            m(x).sum().backward(); o.step()
+        print(f.__name__, {k: dict(v) for k, v in sorted(dynamo.utils.counters.items()) if k in ("graph_break", "frames", "stats")})
+            """)
+        self.assertIn("'unique_graphs': 1", out)
 
     @unittest.skipIf(OLD, "torch 1.8's autograd does not run in a child of a process in which it ran")
     def test_forked(self):

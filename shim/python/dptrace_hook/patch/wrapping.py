@@ -3,7 +3,7 @@ import os
 import sys
 import types
 
-from . import twin
+from . import preceding, twin
 from .load import native
 
 _members = type.__dict__["__dict__"].__get__
@@ -29,6 +29,18 @@ def wrap(owner, name, before=None, after=None, failed=None, traced=False):
     (type.__setattr__ if is_class else setattr)(owner, name, make.Around(original, before, after, failed, guard["theirs"]))
 
 
+def precede(owner, name, before, traced):
+    """Calls before(args, kwargs) as owner.name begins: of a function of Python that compilers of torch may trace (traced) in its own
+    frame, with what is given by name among args where its definition has it so."""
+    original = owner.__dict__.get(name)
+    if original is not None and not (traced and preceding.precede(original, around(_nothing, before=before), guard["theirs"])):
+        wrap(owner, name, before=before, traced=traced)
+
+
+def _nothing(*args, **kwargs):
+    pass
+
+
 def wrap_decorated(f, file, variable, before=None, after=None, failed=None):
     """Wraps what a decorator's function calls, by the variable of its closure: f stays what it is, also to compilers that know it,
     and no frame is added. False: f is no function of a file whose name ends so, or has no such variable."""
@@ -47,10 +59,13 @@ def original_of(f):
     return twin.original_of(f) if found is None else found
 
 
-def caller():
-    """The frame that called a wrapper of ours, or the first outside of this package from here on; None: there is none."""
+def caller(preceded=None):
+    """The frame that called a wrapper of ours, or the first outside of this package from here on; None: there is none.
+    preceded: the name of a function that may have been made to call us, whose caller it is then."""
     frame = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_HERE):
+        frame = frame.f_back
+    if frame is not None and frame.f_code.co_name == preceded:
         frame = frame.f_back
     return frame
 

@@ -15,8 +15,9 @@ from . import dist, steps
 
 _LOOKS = 8  # steps after collectives, until it is settled
 _MAX_PENDING = 1 << 14
-_OTHERS = ("send", "recv", "isend", "irecv", "batch_isend_irecv", "all_to_all", "all_to_all_single", "all_gather", "all_gather_into_tensor",
-           "reduce_scatter", "reduce_scatter_tensor")
+_UNDER_WAY = ("isend", "irecv", "batch_isend_irecv")  # when they return: nobody has waited for it
+_OTHERS = ("send", "recv", "all_to_all", "all_to_all_single", "all_gather", "all_gather_into_tensor", "reduce_scatter",
+           "reduce_scatter_tensor")
 _LOGGER = "c10d_logger.py"  # whose decorators call the originals, since torch 2.0
 _OPAQUE = ("monitored_barrier",)  # what no compiler looks into
 _MEETINGS = ("barrier", "monitored_barrier", "broadcast", "reduce", "gather", "scatter")
@@ -37,7 +38,7 @@ def watch(module):
     """torch.distributed.distributed_c10d was imported."""
     dist.watch_groups(module)
     public = sys.modules["torch.distributed"].__dict__
-    for names, tell in (("all_reduce",), _reduced), (_OTHERS, _exchanged), (_OBJECTS, _objects), (_MEETINGS, None):
+    for names, tell in (("all_reduce",), _reduced), (_OTHERS + _UNDER_WAY, _exchanged), (_OBJECTS, _objects), (_MEETINGS, None):
         for name in names:
             original = module.__dict__.get(name)
             _watched(module, name, tell)
@@ -57,6 +58,14 @@ def _watched(module, name, tell):
 
     def failed(_, raised, args, kwargs):
         _met["failed"] = name
+
+    def begins(args, kwargs):
+        if _state["left"] > 0 and groups.world_size() > 1 and not steps.compiling() and dist.by_program(_LOGGER, preceded=name):
+            named = (kwargs or {}).get("group")
+            tell(name, args, {"group": args[2] if len(args) > 2 else named})  # isend and irecv(tensor, rank, group, ...)
+    if name in _UNDER_WAY:
+        wrapping.precede(module, name, begins, steps.traced())
+        return
     if not wrapping.wrap_decorated(module.__dict__.get(name), _LOGGER, "func", None, returned, failed):
         wrapping.wrap(module, name, None, returned, failed, traced=steps.traced() and name not in _OPAQUE)
 

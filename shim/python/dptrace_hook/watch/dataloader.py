@@ -12,6 +12,8 @@ from . import copies, fetches, forks, iterators, pickles
 _LATER = {
     "torchdata.stateful_dataloader.stateful_dataloader": "watch.dataloader.stateful",
     "torch.optim.optimizer": "watch.training.watch",
+    "torch.compiler": "watch.steps.watch_compiler",
+    "torch._dynamo.trace_rules": "watch.steps.not_traced",
     "torch.distributed.distributed_c10d": "watch.collectives.watch",
     "torch.distributed.device_mesh": "watch.dist.watch_mesh",
     "torch.distributed.algorithms.join": "watch.dist.watch_join",

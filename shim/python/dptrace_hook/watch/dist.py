@@ -40,9 +40,9 @@ def tell(op, name, ranks):
         ring.put_json(ring.DIST, {"op": op, "class": name, "ranks": ranks, "backend": str(groups.up().get_backend())})
 
 
-def by_program(*through):
-    """The call came from outside of torch; on its way, from files of torch that end with `through`."""
-    frame, torch = sys._getframe(1), os.path.dirname(sys.modules["torch"].__file__) + os.sep
+def by_program(*through, preceded=None):
+    """The call came from outside of torch; on its way, from files of torch that end with `through`. preceded: as of wrapping.caller."""
+    frame, torch = wrapping.caller(preceded), os.path.dirname(sys.modules["torch"].__file__) + os.sep
     while frame is not None:
         file = frame.f_code.co_filename
         if "/dptrace_hook/" not in file and not file.endswith(through):

@@ -3,7 +3,7 @@ import os
 import sys
 import weakref
 
-from ..patch import wrapping
+from ..patch import preceding, wrapping
 from ..patch.load import native
 from ..record import guard, ring
 from ..read import objects
@@ -181,17 +181,31 @@ def watch(module):
     if module.__dict__.get("_dptrace"):
         return False
     module._dptrace = True
-    global _compiling
-    _compiling = getattr(getattr(sys.modules["torch"], "compiler", None), "is_compiling", None)
     optimizer = module.Optimizer
     # Called by __init__ for each optimizer that is made, and by __setstate__ for those that come about by copying.
     making = "_patch_step_function" if "_patch_step_function" in optimizer.__dict__ else "_hook_for_profile"
     wrapping.wrap(optimizer, making, after=_made, traced=traced())
-    wrapping.wrap(optimizer, "zero_grad", before=_zeroing, traced=traced())
+    if not wrapping.wrap_decorated(optimizer.__dict__.get("zero_grad"), "_compile.py", "fn", before=_zeroing):  # as of torch 2.0
+        wrapping.wrap(optimizer, "zero_grad", before=_zeroing, traced=traced())
     register = getattr(module, "register_optimizer_step_post_hook", None)
     if register is not None:
         register(guard.closing(lambda optimizer, *_: stepped(optimizer)))
     return True
+
+
+def watch_compiler(module):
+    """torch.compiler was imported, which optimizers do not wait for."""
+    global _compiling
+    _compiling = module.__dict__.get("is_compiling")
+    if _compiling is not None:
+        preceding.unless(_compiling)
+
+
+def not_traced(module):
+    """torch._dynamo.trace_rules was imported: what compiles the program's functions leaves ours alone, which would else be compiled
+    as often as what they keep changes."""
+    if "add" in module.__dict__:
+        module.add("dptrace_hook")
 
 
 def _made(_, result, args, kwargs):

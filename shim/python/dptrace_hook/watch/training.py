@@ -108,21 +108,21 @@ def watch(module):
         return
     torch = sys.modules["torch"]
     optimizer, modes, autograd, module = module.Optimizer, torch.autograd.grad_mode, torch.autograd, torch.nn.modules.module
-    wrapping.wrap(autograd, "_tensor_or_tensors_to_tuple", before=_counting, traced=steps.traced())
+    traced = steps.traced()
+    wrapping.precede(autograd, "_tensor_or_tensors_to_tuple", _counting, traced)
     _note_mode(modes.set_grad_enabled)
     if "inference_mode" in modes.__dict__:
-        wrapping.wrap(modes.inference_mode, "__enter__", before=_entering, traced=steps.traced())
-    wrapping.wrap(module.Module, "eval", before=_evaluating, traced=steps.traced())
-    wrapping.wrap(module.Module, "zero_grad", before=_zeroing, traced=steps.traced())
-    wrapping.wrap(module.Module, "_load_from_state_dict", _loading, _loaded_into, traced=steps.traced())
-    wrapping.wrap(optimizer, "__setstate__", after=_loaded_into_optimizer, traced=steps.traced())
+        wrapping.precede(modes.inference_mode, "__enter__", _entering, traced)
+    for name, before in ("eval", _evaluating), ("zero_grad", _zeroing), ("_load_from_state_dict", _loading):
+        wrapping.precede(module.Module, name, before, traced)
+    wrapping.wrap(optimizer, "__setstate__", after=_loaded_into_optimizer, traced=traced)
     now.watched = int("_tensor_or_tensors_to_tuple" in autograd.backward.__code__.co_names)
 
 
 def _counting(args, kwargs):
-    """torch.autograd.backward and grad call it with what they were given, before anything is computed."""
+    """torch.autograd.backward and grad call _tensor_or_tensors_to_tuple with what they were given, before anything is computed."""
     global _real
-    caller = wrapping.caller().f_code.co_name
+    caller = wrapping.caller("_tensor_or_tensors_to_tuple").f_code.co_name
     if (caller == "backward" or not _real and caller == "grad") and not steps.compiling():
         now.ran += 1
         _real = _real or caller == "backward"
@@ -175,14 +175,8 @@ def _loading(args, kwargs):
     """Module._load_from_state_dict(state_dict, prefix, ...): load_state_dict calls it for itself, without a prefix, and for
     each module inside of it."""
     prefix = args[2] if len(args) > 2 else (kwargs or {}).get("prefix", "")
-    if type(prefix) is not str or prefix or not holds(args[0]):
-        return None
-    return (fingerprint() if _swap is None or _swap[0] != now.taken else None,)
-
-
-def _loaded_into(before, result, args, kwargs):
-    if before is not None:
-        restarted(before[0] if _swap is None or _swap[0] != now.taken else _swap[2])
+    if type(prefix) is str and not prefix and holds(args[0]) and not steps.compiling():
+        restarted(fingerprint() if _swap is None or _swap[0] != now.taken else _swap[2])
 
 
 def _loaded_into_optimizer(_, result, args, kwargs):
