@@ -50,8 +50,7 @@ FINE_IN = {
     "watch/collectives.py": {"sys.modules['torch.distributed']": "the module"},
     "watch/fetches.py": {"args[0]": "torch's _BaseDatasetFetcher"},
     "watch/iterators.py": {"args[0]": "torch's _BaseDataLoaderIter"},
-    "watch/steps.py": {"optimizer": "torch's Optimizer", "sys.modules['torch']": "the module", "sys.modules['torch.optim.optimizer']": "the module",
-                       "getattr(sys.modules['torch'], 'compiler', None)": "the module"},
+    "watch/steps.py": {"optimizer": "torch's Optimizer", "sys.modules['torch']": "the module", "sys.modules['torch.optim.optimizer']": "the module"},
     "watch/training.py": {"cls": "torch's set_grad_enabled", "ours": "a class of ours", "autograd.backward": "torch's"},
 }
 LIBRARIES = ("sys.modules.get(", "getattr(c10d")  # modules of torch's, NumPy's or SciPy's, and what is there
