@@ -57,8 +57,9 @@ test-e2e: build ## whole programs on real torch: what is found, what is left alo
 	@python=$$(tools/find-torch) && DPTRACE_PYTHON=$$python DPTRACE_BIN=$(CURDIR)/bin/dptrace \
 		tools/go-test -count=1 $(if $(filter often,$(CASES)),-short) -timeout 60m -parallel $$(($$(nproc) + 1)) ./e2e/
 
-lint: $(GOLANGCI) ## the linters of .golangci.yaml, and shell syntax
+lint: $(GOLANGCI) ## the linters of .golangci.yaml, shell syntax, and whether all compiles for arm64
 	$(GOLANGCI) run ./...
+	GOARCH=arm64 $(GO) vet ./...
 	@for f in $$(grep -lE -d skip '^#!.*[ /](sh|bash)$$' tools/* .ci/run); do $$(sed -n '1s/^#!.*[ /]//p' $$f) -n $$f || exit 1; done
 
 fmt: ## gofmt everything

@@ -9,6 +9,6 @@ import (
 )
 
 func start(*probe.Recording) (probe.Watch, error) {
-	return nil, fmt.Errorf("%w: page faults have no tracepoint on this architecture; "+
+	return probe.Watch{}, fmt.Errorf("%w: page faults have no tracepoint on this architecture; "+
 		"copied pages are counted by /proc/self/pagemap, in the workers that have the hook", probe.ErrAbsent)
 }
