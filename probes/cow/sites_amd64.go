@@ -12,38 +12,26 @@ import (
 
 // touched writes how often processes were seen to write at each place, where that has changed.
 func (w *watcher) touched(nodes map[uint32]probe.Node) error {
-	if w.stacks == nil {
-		const batch = 256
-		w.stacks, w.counts = make([]cowPyStack, batch), make([]cowPySite, batch)
-	}
 	spent := map[uint32]cowPyStack{} // by number, which none will have again
 	sites := w.programs.Maps[cowMapSites]
-	var cursor ebpf.MapBatchCursor
-	for {
-		n, err := sites.BatchLookup(&cursor, w.stacks, w.counts, nil)
-		for i := range n {
-			key, site := &w.stacks[i], w.counts[i]
-			node, ok := nodes[key.Id]
-			if !ok {
-				continue
-			}
-			if !node.Ended.IsZero() {
-				spent[site.Number] = *key
-			}
-			if site.Seen == w.seen[site.Number] {
-				continue
-			}
-			w.seen[site.Number] = site.Seen
-			stack := probe.Stack{Number: site.Number, Frames: probe.FramesOf(key.Code[:], key.Instruction[:])}
-			w.sites.TellStack(stack, node)
-			w.Rows.Append(traces.Touch{Head: traces.Head{TsNS: probe.Now(), Proc: w.Number(node)}, Site: site.Number, Seen: uint64(site.Seen)})
+	err := w.places.Each(sites, func(key *cowPyStack, site *cowPySite) {
+		node, ok := nodes[key.Id]
+		if !ok {
+			return
 		}
-		if errors.Is(err, ebpf.ErrKeyNotExist) { // the end
-			break
+		if !node.Ended.IsZero() {
+			spent[site.Number] = *key
 		}
-		if err != nil {
-			return fmt.Errorf("read the places that write to pages: %w", err)
+		if site.Seen == w.seen[site.Number] {
+			return
 		}
+		w.seen[site.Number] = site.Seen
+		stack := probe.Stack{Number: site.Number, Frames: probe.FramesOf(key.Code[:], key.Instruction[:])}
+		w.sites.TellStack(stack, node)
+		w.Rows.Append(traces.Touch{Head: traces.Head{TsNS: probe.Now(), Proc: w.Number(node)}, Site: site.Number, Seen: uint64(site.Seen)})
+	})
+	if err != nil {
+		return fmt.Errorf("read the places that write to pages: %w", err)
 	}
 	for number, key := range spent {
 		delete(w.seen, number)

@@ -47,8 +47,7 @@ type watcher struct {
 	*probe.Recording
 	threads *ebpf.Map
 	told    map[uint32]*told // by the ID of the kernel side
-	keys    []uint32
-	values  []offcpuOffCpu
+	batches probe.Batches[uint32, offcpuOffCpu]
 	err     error
 }
 
@@ -63,7 +62,7 @@ type told struct {
 
 func open(r *probe.Recording, p *probe.Programs) probe.Handler {
 	w := &watcher{Recording: r, threads: p.Maps[offcpuMapThreads], told: map[uint32]*told{},
-		keys: make([]uint32, batch), values: make([]offcpuOffCpu, batch)}
+		batches: probe.Batches[uint32, offcpuOffCpu]{N: batch}}
 	return probe.Handler{
 		Second: func(now time.Time) { w.count(now, false) },
 		Runs:   func() uint64 { return p.Counter(offcpuVarRuns, 0) },
@@ -82,28 +81,21 @@ func (w *watcher) count(now time.Time, all bool) {
 		nodes[n.ID] = n
 	}
 	var spent []uint32
-	var cursor ebpf.MapBatchCursor
-	for {
-		n, err := w.threads.BatchLookup(&cursor, w.keys, w.values, nil)
-		for i := range n {
-			node, ok := nodes[w.keys[i]]
-			if !ok { // its fork is still in the ring
-				continue
-			}
-			ended := !node.Ended.IsZero()
-			w.tell(node, counted(&w.values[i]), now, all || ended)
-			if ended {
-				spent = append(spent, node.ID)
-				delete(w.told, node.ID)
-			}
-		}
-		if errors.Is(err, ebpf.ErrKeyNotExist) { // the end
-			break
-		}
-		if err != nil {
-			w.err = fmt.Errorf("read what threads waited for: %w", err)
+	err := w.batches.Each(w.threads, func(id *uint32, thread *offcpuOffCpu) {
+		node, ok := nodes[*id]
+		if !ok { // its fork is still in the ring
 			return
 		}
+		ended := !node.Ended.IsZero()
+		w.tell(node, counted(thread), now, all || ended)
+		if ended {
+			spent = append(spent, node.ID)
+			delete(w.told, node.ID)
+		}
+	})
+	if err != nil {
+		w.err = fmt.Errorf("read what threads waited for: %w", err)
+		return
 	}
 	for _, id := range spent {
 		if err := w.threads.Delete(id); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {

@@ -58,8 +58,7 @@ type watcher struct {
 	told     map[shmShmKey]told         // what was said of each
 	latest   map[uint32]map[uint32]used // by process and device, as they were read last
 	next     time.Time
-	keys     []shmShmKey
-	values   []shmShmUse
+	batches  probe.Batches[shmShmKey, shmShmUse]
 }
 
 // used is what the kernel side has counted.
@@ -72,6 +71,7 @@ type told struct {
 
 func open(r *probe.Recording, p *probe.Programs) probe.Handler {
 	w := &watcher{Recording: r, uses: p.Maps[shmMapUses], changed: p.Variables[shmVarChanged], programs: p,
+		batches: probe.Batches[shmShmKey, shmShmUse]{N: 1024},
 		devices: devices{target: r.Target, known: map[uint32]bool{}}, told: map[shmShmKey]told{}, latest: map[uint32]map[uint32]used{}}
 	return probe.Handler{
 		Take: w.take,
@@ -199,27 +199,16 @@ func (w *watcher) read() error {
 	if err := w.changed.Set(uint64(0)); err != nil { // first: what comes meanwhile is new
 		return fmt.Errorf("read whether shared memory was used: %w", err)
 	}
-	if w.keys == nil {
-		const batch = 1024
-		w.keys, w.values = make([]shmShmKey, batch), make([]shmShmUse, batch)
-	}
-	var cursor ebpf.MapBatchCursor
-	for {
-		n, err := w.uses.BatchLookup(&cursor, w.keys, w.values, nil)
-		for i := range n {
-			id := w.keys[i].Id
-			if w.latest[id] == nil {
-				w.latest[id] = map[uint32]used{}
-			}
-			w.latest[id][w.keys[i].Device] = w.values[i]
+	err := w.batches.Each(w.uses, func(key *shmShmKey, use *shmShmUse) {
+		if w.latest[key.Id] == nil {
+			w.latest[key.Id] = map[uint32]used{}
 		}
-		switch {
-		case errors.Is(err, ebpf.ErrKeyNotExist): // the end
-			return nil
-		case err != nil:
-			return fmt.Errorf("read the counts of shared memory: %w", err)
-		}
+		w.latest[key.Id][key.Device] = *use
+	})
+	if err != nil {
+		return fmt.Errorf("read the counts of shared memory: %w", err)
 	}
+	return nil
 }
 
 // deviceOf is a device as stat(2) shows it.
