@@ -14,7 +14,6 @@ import types
 _OURS, _UNLESS = "_dptrace_", "_dptrace_unless"  # among the globals of the function: ours of its name, and whether compilers are at work
 _FUTURE = sum({getattr(__future__, name).compiler_flag for name in __future__.all_feature_names} - {0x10})  # nested_scopes: CO_NESTED's bit
 
-
 _asking = []  # the globals of such functions
 _state = {"unless": int}  # int() is 0: no
 
@@ -96,7 +95,6 @@ def _statement(name, args, first):
     given += [ast.Starred(read(args.vararg.arg), ast.Load())] if args.vararg else []
     named = [ast.keyword(a.arg, read(a.arg)) for a in args.kwonlyargs] + ([ast.keyword(None, read(args.kwarg.arg))] if args.kwarg else [])
     statement = ast.If(ast.UnaryOp(ast.Not(), ast.Call(read(_UNLESS), [], [])), [ast.Expr(ast.Call(read(name), given, named))], [])
-    ast.copy_location(statement, first)
     for node in ast.walk(statement):
         ast.copy_location(node, first)
     return statement

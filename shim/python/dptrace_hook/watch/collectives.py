@@ -38,10 +38,13 @@ def watch(module):
     """torch.distributed.distributed_c10d was imported."""
     dist.watch_groups(module)
     public = sys.modules["torch.distributed"].__dict__
-    for names, tell in (("all_reduce",), _reduced), (_OTHERS + _UNDER_WAY, _exchanged), (_OBJECTS, _objects), (_MEETINGS, None):
+    for names, tell in (("all_reduce",), _reduced), (_OTHERS, _exchanged), (_OBJECTS, _objects), (_MEETINGS, None), (_UNDER_WAY, None):
         for name in names:
             original = module.__dict__.get(name)
-            _watched(module, name, tell)
+            if names is _UNDER_WAY:
+                _begun(module, name)
+            else:
+                _watched(module, name, tell)
             if original is not None and public.get(name) is original:
                 public[name] = module.__dict__[name]
 
@@ -58,16 +61,16 @@ def _watched(module, name, tell):
 
     def failed(_, raised, args, kwargs):
         _met["failed"] = name
-
-    def begins(args, kwargs):
-        if _state["left"] > 0 and groups.world_size() > 1 and not steps.compiling() and dist.by_program(_LOGGER, preceded=name):
-            named = (kwargs or {}).get("group")
-            tell(name, args, {"group": args[2] if len(args) > 2 else named})  # isend and irecv(tensor, rank, group, ...)
-    if name in _UNDER_WAY:
-        wrapping.precede(module, name, begins, steps.traced())
-        return
     if not wrapping.wrap_decorated(module.__dict__.get(name), _LOGGER, "func", None, returned, failed):
         wrapping.wrap(module, name, None, returned, failed, traced=steps.traced() and name not in _OPAQUE)
+
+
+def _begun(module, name):
+    """Tells of an exchange as it begins, as long as it is not settled: isend and irecv(tensor, rank, group, ...)."""
+    def begins(args, kwargs):
+        if _state["left"] > 0 and groups.world_size() > 1 and not steps.compiling() and dist.by_program(_LOGGER, preceded=name):
+            _exchanged(name, args, {"group": args[2] if len(args) > 2 else (kwargs or {}).get("group")})
+    wrapping.precede(module, name, begins, steps.traced())
 
 
 def _meet(name, kwargs):
